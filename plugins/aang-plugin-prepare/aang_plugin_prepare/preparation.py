@@ -19,19 +19,12 @@ from aang.config import read_config_file
 from aang.corpora.places import find_files
 from aang.modeling import TextModel, load_text_model, load_tokenizer
 from aang.runs.computing import settle_precision
-from aang.runs.encoder_training import (
-    ACCURACY,
-    METRIC,
-    EncoderRows,
-    TrainedEncoder,
-    encoder_settings,
-    train_encoder,
-)
+from aang.runs.encoder_training import METRIC, EncoderRows, encoder_settings, trained_encoder
 from aang.runs.files import ScoresLog
 from aang.runs.inputs import refuse_other_files
 from aang.runs.memory_needed import running_out_told
 from aang.runs.preparation_config import PreparationConfig, resolve_preparation
-from aang.runs.training import join
+from aang.runs.training import During, checkpoints_in, join
 
 from aang_core.contracts import CheckedData
 from aang_core.errors import AangError, ConfigError, DataError, LockedError
@@ -46,7 +39,7 @@ from aang_core.storage.lock import locked, refuse_if_locked
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
 from aang_core.training.interruption import Interruption
-from aang_core.training.trainer import Clock, Observer
+from aang_core.training.trainer import Clock, Observer, Watching
 from aang_core.turns import training_turn
 from aang_plugin_prepare.card import preparation_card
 
@@ -130,30 +123,34 @@ def prepare_encoder(
     for sentence in _beginning(config, model, text, reason):
         say(sentence)
     asked = interruption or Interruption()
-    result: dict[str, Any] = {}
     with asked.deferred(), _opened(config.out, resume=resume, processes=processes) as folder:
         _record_files(folder, files, resume, report)
         folder.write_text("config.yaml", _reusable(config))
 
-        def finish(trained: TrainedEncoder) -> None:
-            result.update(_result(config, objective, model, text, trained, files))
+        during = During(interruption=asked, processes=processes)
+        clock = Clock(config.seconds)
+        with trained_encoder(
+            model.body.to(device),
+            EncoderRows(task, task, replace(task, rows=text.held_out)),
+            alone,
+            encoder_settings(config, config),
+            checkpoints_in(folder, ".", config, during),
+            watching=Watching((ScoresLog(folder, ".", "held_out"), *observe(clock)), clock=clock),
+            processes=processes,
+        ) as trained:
+            result = {
+                "model": config.model,
+                "objective": objective.name,
+                "fresh_language_model": model.fresh_language_model,
+                "text": {"places": list(config.text), "files": files}
+                | text.summary(trained["steps"] * config.batch_size),
+                "precision": config.precision,
+                **trained,
+            }
             if processes.first:
                 _write_model(config.out, folder, model, task, preparation_card(config, result))
             # Written last: this file marks the preparation as finished.
             folder.write_json("result.json", result)
-
-        train_encoder(
-            model.body.to(device),
-            EncoderRows(task, task, replace(task, rows=text.held_out)),
-            encoder_settings(config, config),
-            folder,
-            ".",
-            alone=alone,
-            finish=finish,
-            observe=lambda clock: (ScoresLog(folder, ".", "held_out"), *observe(clock)),
-            interruption=asked,
-            processes=processes,
-        )
     if result[METRIC]["after"] < result[METRIC]["before"]:
         report.note("held-out text became less likely; a smaller --lr, or more text, may do better")
     return Prepared(config.out, result, report.lines())
@@ -279,31 +276,6 @@ def _record_files(
                 "that of a preparation without an interruption"
             )
     folder.write_json("files.json", files)
-
-
-def _result(
-    config: PreparationConfig,
-    objective: Objective,
-    model: TextModel,
-    text: UnlabelledText,
-    trained: TrainedEncoder,
-    files: Mapping[str, int],
-) -> dict[str, Any]:
-    """The content of ``result.json``."""
-    result = {
-        "model": config.model,
-        "objective": objective.name,
-        "fresh_language_model": model.fresh_language_model,
-        "text": {"places": list(config.text), "files": dict(files)}
-        | text.summary(trained.steps * config.batch_size),
-        "steps": trained.steps,
-        "train_seconds": round(trained.seconds, 3),
-        "precision": config.precision,
-        METRIC: trained[METRIC],
-    }
-    if ACCURACY in trained.after:
-        result[ACCURACY] = trained[ACCURACY]
-    return result
 
 
 def _write_model(

@@ -142,7 +142,7 @@ def filled(template: Traversable, **values: Any) -> str:
             for text that others wrote, and the function ``version`` of a distribution.
         **values: what it is filled with.
     """
-    environment = Environment(  # noqa: S701 - it is Markdown
+    environment = Environment(
         trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
     )
     environment.filters |= {"plain": plain, "cell": cell}

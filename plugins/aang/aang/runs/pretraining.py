@@ -13,20 +13,14 @@ from aang.assembly.source_rows import SourceReader, hold_out_of
 from aang.assembly.sources import Sources
 from aang.assembly.stream_rows import StreamRows
 from aang.modeling import TextModel
-from aang.runs.encoder_training import (
-    ACCURACY,
-    METRIC,
-    EncoderRows,
-    TrainedEncoder,
-    encoder_settings,
-    train_encoder,
-)
+from aang.runs.encoder_training import METRIC, EncoderRows, encoder_settings, trained_encoder
 from aang.runs.files import ScoresLog, read_part, write_part
 from aang.runs.schema import StageResult
-from aang.runs.training import During
+from aang.runs.training import During, checkpoints_in
 from aang_core.errors import DataError
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.task import Batch, RowLosses, Task
+from aang_core.training.trainer import Watching
 
 
 class RowSubset(Task):
@@ -102,60 +96,46 @@ def pretrain(
         DataError: ``stage.json`` is damaged.
         Interrupted: somebody asked to stop; a checkpoint has been written.
     """
-    place, steps = f"pretraining/{stage.name}", stage.settings.steps
+    place = f"pretraining/{stage.name}"
     if (folder.path / place / StageResult.file).is_file():
         return read_part(StageResult, folder.path / place)
     torch.manual_seed(sources.config.seed)
     model = load_model(sources, reader.tokenizer)
     rows = ready(sources, stage, reader, model)
-    outcomes: list[StageResult] = []
-
-    def finish(trained: TrainedEncoder) -> None:
+    observers = during.observe(stage.name, stage.settings.steps, METRIC)
+    with trained_encoder(
+        model.body.to(during.device),
+        rows,
+        sources.plan.alone,
+        encoder_settings(sources.config, stage.settings),
+        checkpoints_in(folder, place, sources.config, during),
+        watching=Watching((ScoresLog(folder, place, "held_out"), *observers)),
+        processes=during.processes,
+    ) as trained:
         folder.write_folder(
             f"{place}/model", lambda to: model.save_language_model(to, rows.task.head)
         )
-        outcomes.append(_outcome(stage, trained, rows))
-        write_part(folder, outcomes[0], place)
-
-    train_encoder(
-        model.body.to(during.device),
-        rows,
-        encoder_settings(sources.config, stage.settings),
-        folder,
-        place,
-        alone=sources.plan.alone,
-        finish=finish,
-        observe=lambda _: (
-            ScoresLog(folder, place, "held_out"),
-            *during.observe(stage.name, steps, METRIC),
-        ),
-        interruption=during.interruption,
-        processes=during.processes,
-    )
-    return outcomes[0]
-
-
-def _outcome(stage: PretrainingStage, trained: TrainedEncoder, rows: EncoderRows) -> StageResult:
-    """The stage's part of ``result.json``."""
-    note = ""
-    if trained.got_worse:
-        note = (
-            f"pre-training {stage.name} made held-out text less likely: its log-likelihood was "
-            f"{trained.before[METRIC]:.4f} and is {trained.after[METRIC]:.4f}; fewer steps or a "
-            f"smaller --set {stage.name}.lr may do better"
+        result = StageResult.model_validate(
+            {
+                "objective": stage.objective.name,
+                "texts": {"train": len(rows.train), "held_out": len(rows.held_out)},
+                **trained,
+                "model": f"{place}/model",
+                **_got_worse(stage.name, **trained[METRIC]),
+            }
         )
-    return StageResult.without_empty(
-        objective=stage.objective.name,
-        texts={"train": len(rows.train), "held_out": len(rows.held_out)},
-        steps=trained.steps,
-        best_step=trained.best_step,
-        log_likelihood=trained[METRIC],
-        train_seconds=round(trained.seconds, 3),
-        body_rows=trained.body_rows,
-        model=f"pretraining/{stage.name}/model",
-        accuracy=trained[ACCURACY] if ACCURACY in trained.after else None,
-        note=note,
-    )
+        write_part(folder, result, place)
+    return result
+
+
+def _got_worse(stage: str, before: float, after: float) -> dict[str, str]:
+    """The note of a stage after which held-out text is less likely."""
+    if after >= before:
+        return {}
+    return {
+        "note": f"pre-training {stage} made held-out text less likely: its log-likelihood was "
+        f"{before:.4f} and is {after:.4f}; fewer steps or a smaller --set {stage}.lr may do better"
+    }
 
 
 def _hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:

@@ -28,13 +28,12 @@ from aang.runs.pretraining import pretrain
 from aang.runs.resume import opened
 from aang.runs.run import Run
 from aang.runs.schema import Cost, DataStatistics, DevScores, Result, Round, StageResult, TrainRows
-from aang.runs.training import During, build_trainer
+from aang.runs.training import During, build_trainer, checkpoints_in
 from aang_core.errors import PluginError
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import Plugins
 from aang_core.storage.checksums import summary
 from aang_core.storage.run_folder import RunFolder
-from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.trainer import Observer
 
 
@@ -201,14 +200,8 @@ def train_and_evaluate(assembly: Assembly, folder: RunFolder, during: During) ->
     registry = assembly.sources.registry
     plugins = observers(registry, config, folder.path) if processes.first else []
     watching = during.observe("", config.steps, config.metric)
-    checkpointer = Checkpointer(
-        folder,
-        "checkpoints",
-        (Round.file, DevScores.file, Cost.file),
-        seconds=config.checkpoint_every,
-        interruption=during.interruption,
-        processes=processes,
-    )
+    logs = (Round.file, DevScores.file, Cost.file)
+    checkpointer = checkpoints_in(folder, ".", config, during, logs)
     log = _Log(folder, config.weighter)
     told: list[Observer] = [log, cost, *plugins, *watching]
     trainer = build_trainer(assembly, during.device, told, checkpointer, processes)
