@@ -63,16 +63,3 @@ def layers_of(body: "EncoderBody") -> nn.ModuleList | None:
         if isinstance(module, nn.ModuleList) and len(module) == wanted:
             return module
     return None
-
-
-def layers_trained(body: "EncoderBody") -> int:
-    """The number of layers from the first one that is trained."""
-    layers = layers_of(body)
-    if layers is None:
-        return int(getattr(body.base.config, "num_hidden_layers", 1))
-    frozen = 0
-    for layer in layers:
-        if any(parameter.requires_grad for parameter in layer.parameters()):
-            break
-        frozen += 1
-    return len(layers) - frozen

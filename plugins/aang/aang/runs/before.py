@@ -21,7 +21,7 @@ from aang.runs.computing import check_compiler, check_precision, settle_precisio
 from aang.runs.devices import on_usable_cores
 from aang.runs.expected import measure
 from aang.runs.inputs import refuse_other_files
-from aang.runs.memory_needed import MemoryCost, check_memory, lowering_told, memory_cost
+from aang.runs.memory_needed import refuse_too_large, running_out_told
 from aang.runs.pretraining import ready
 from aang.runs.schema import DataStatistics
 from aang.runs.summary import Summary, summary_of
@@ -42,13 +42,11 @@ class Prepared:
             what is read from now on is reported apart.
         report: what was noticed in the data so far.
         statistics: the content of ``data.json``.
-        memory: what its training needs by the cost model.
     """
 
     assembly: Assembly
     report: ReadReport
     statistics: DataStatistics
-    memory: MemoryCost
 
 
 def check(
@@ -124,9 +122,8 @@ def prepare(sources: Sources, during: During) -> Prepared:
     precision, reason = settle_precision(sources.config.precision, device, width, processes)
     assembly = replace(assembly, sources=sources.with_options(precision=precision))
     config = assembly.config
-    memory = memory_cost(config, assembly)
     with processes.all_or_none():
-        check_memory(memory, device)
+        refuse_too_large(assembly, device)
     statistics = outcome.data_statistics(assembly, report)
     during.announce(summary_of(assembly, statistics, str(device)))
     longest = _longest(config, assembly)
@@ -135,7 +132,7 @@ def prepare(sources: Sources, during: During) -> Prepared:
     for sentence in (reason, longest, part, untaught, *report.lines()):
         if sentence is not None:
             during.say(sentence)
-    return Prepared(assembly, report, statistics, memory)
+    return Prepared(assembly, report, statistics)
 
 
 def dry_run(sources: Sources, *, say: Callable[[str], None] = lambda sentence: None) -> Summary:
@@ -156,7 +153,7 @@ def dry_run(sources: Sources, *, say: Callable[[str], None] = lambda sentence: N
     summaries: list[Summary] = []
     during = During(announce=summaries.append, say=say, device=device, processes=processes)
     prepared = prepare(sources, during)
-    with on_usable_cores(), lowering_told(prepared.memory, device):
+    with on_usable_cores(), running_out_told():
         trainer = build_trainer(prepared.assembly, device, processes=processes)
         expected = measure(trainer, lambda: outcome.peak_memory_bytes(device))
     return summaries[0].model_copy(update={"expected": expected})

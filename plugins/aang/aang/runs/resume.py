@@ -138,7 +138,9 @@ def _numbered(config: TrainConfig, number: int) -> Path:
 
 
 @contextmanager
-def opened(out: Path, *, resume: bool, processes: "Processes") -> Iterator[RunFolder]:
+def opened(
+    out: Path, *, resume: bool, processes: "Processes", save_memory: bool = False
+) -> Iterator[RunFolder]:
     """Open and lock a run folder.
 
     If an error leaves a run that can be resumed, the error gets a note with the command. A new
@@ -154,7 +156,7 @@ def opened(out: Path, *, resume: bool, processes: "Processes") -> Iterator[RunFo
                 yield RunFolder(out, writes=False)
         except OutOfMemoryError as error:
             # The first process hears only that this one has died.
-            error.add_note(_how_to_go_on(out, error))
+            error.add_note(_how_to_go_on(out, error, save_memory))
             raise
         return
     existed = out.is_dir()
@@ -172,7 +174,7 @@ def opened(out: Path, *, resume: bool, processes: "Processes") -> Iterator[RunFo
         if resume and isinstance(error, DataError):
             raise  # what is there cannot be resumed by this version, so no command is offered
         if (out / "config.yaml").is_file():
-            error.add_note(_how_to_go_on(out, error))
+            error.add_note(_how_to_go_on(out, error, save_memory))
         elif new:
             shutil.rmtree(out, ignore_errors=True)
             if existed:
@@ -180,8 +182,12 @@ def opened(out: Path, *, resume: bool, processes: "Processes") -> Iterator[RunFo
         raise
 
 
-def _how_to_go_on(out: Path, error: AangError) -> str:
+def _how_to_go_on(out: Path, error: AangError, save_memory: bool) -> str:
+    from aang.runs.memory_needed import lowered
+
     kept = any(out.rglob(f"checkpoints/*/{MANIFEST}"))
     so_far = "What was trained is kept." if kept else "No step has been saved yet."
-    options = error.go_on_with if isinstance(error, OutOfMemoryError) else ()
+    options: tuple[str, ...] = ()
+    if isinstance(error, OutOfMemoryError):
+        options = lowered(error, save_memory=save_memory)
     return f"{so_far} To go on:\n    {resume_command(out, *options)}"

@@ -22,7 +22,6 @@ from aang.runs.cost import CostLog
 from aang.runs.files import ScoresLog, append_line, record_model, what_is_wrong, write_part
 from aang.runs.final_fine_tuning import fine_tune
 from aang.runs.linear_controls import controls_of
-from aang.runs.memory_needed import lowering_told
 from aang.runs.model_card import card_of
 from aang.runs.pretraining import pretrain
 from aang.runs.resume import opened
@@ -87,8 +86,9 @@ def train_run(
             changed = inputs.accepted(out, before, now, accept_changes, during.say)
         with (
             during.interruption.deferred(),
-            opened(out, resume=resume, processes=processes) as folder,
-            lowering_told(ready.memory, device),
+            opened(
+                out, resume=resume, processes=processes, save_memory=sources.config.save_memory
+            ) as folder,
         ):
             write_part(folder, inputs.plugins_used(plugins, sources.plan, changes))
             _write_beginning(folder, ready.assembly, ready.statistics, changed)
