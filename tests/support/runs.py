@@ -28,7 +28,6 @@ from aang.runs import (
     final_fine_tuning,
     linear_result,
     memory_needed,
-    prediction_files,
     tf_idf,
 )
 from aang.runs.evaluate import applied_scores, evaluation_of

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["jsonl", "csv", "parquet"]),
+    type=click.Choice(["jsonl", "csv"]),
     help="default: what the extension of --out says, else jsonl",
 )
 @click.option("--label-only", is_flag=True, help="print the label alone, one a line")
@@ -84,8 +84,6 @@ def predict(
         raise ConfigError("give either texts, or pairs with --pair, or a file of texts with --data")
     if label_only and kind is not None:
         raise ConfigError("--label-only prints lines of text; leave --format out")
-    if label_only and out is not None and out.suffix.lower() == ".parquet":
-        raise ConfigError(f"--out {out}: --label-only writes lines of text; end the name in .txt")
     chosen = None if label_only else files.format_of(out, kind)
     if out is not None:
         files.check_output(out)
@@ -115,7 +113,6 @@ def predict(
             chosen,
             predictor.labels,
             columns=header,
-            source=data,
         )
     if not quiet:
         for line in report.lines():
