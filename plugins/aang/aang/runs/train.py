@@ -72,14 +72,12 @@ def train_run(
     if resume:
         earlier, newer = inputs.plugin_changes(out, plugins)
         changes = [*earlier, *newer]
-        if not accept_changes:
-            inputs.refuse_other_rows(out, sources.draw)
         before = inputs.recorded_inputs(out)
     with inputs.threads_of(before, device) as told:
         if told is not None:
             during.say(told)
-        ready = prepare(sources, during)
-        now = inputs.inputs_of(ready.assembly, device, processes)
+        assembly, report, statistics = prepare(sources, during)
+        now = inputs.inputs_of(assembly, device, processes)
         inputs.refuse_other_inputs(now, processes)
         changed: inputs.Inputs | None = now
         if before is not None:
@@ -91,10 +89,8 @@ def train_run(
             ) as folder,
         ):
             write_part(folder, inputs.plugins_used(plugins, sources.plan, changes))
-            _write_beginning(folder, ready.assembly, ready.statistics, changed)
-            reader, report = ready.assembly.reader, ready.report
-            assembly, sources = ready.assembly, ready.assembly.sources
-            del ready
+            _write_beginning(folder, assembly, statistics, changed)
+            reader, sources = assembly.reader, assembly.sources
             stages: dict[str, StageResult] = {}
             if sources.plan.pretraining:
                 # Each stage loads its own encoder, which needs the memory.
