@@ -13,7 +13,7 @@ from torch import nn
 from aang_core import ConfigError
 from tests.support.gradients import StreamEngine
 from tests.support.plugins import OutOfMemoryError
-from tests.support.runs import check_memory, lowered, memory_needed
+from tests.support.runs import check_memory, lowered, memory
 from tests.support.training import (
     Trainer,
     is_out_of_memory,
@@ -142,10 +142,10 @@ def test_a_model_that_cannot_fit_is_refused_before_training(
 ) -> None:
     """36 GB are kept for 1.5 billion parameters; of 24 GB, half a billion can be trained."""
     cpu, trained, copies = torch.device("cpu"), 1_500_000_000, 6
-    monkeypatch.setattr(memory_needed, "device_memory", lambda device: 24_000_000_000)
+    monkeypatch.setattr(memory, "device_memory", lambda device: 24_000_000_000)
     with pytest.raises(ConfigError, match=r"1,500\.0 M .* 36\.00 GB .* cpu has 24\.00 GB; .* 780"):
         check_memory(trained, 0, copies, cpu)
-    monkeypatch.setattr(memory_needed, "device_memory", lambda device: 36_000_000_000)
+    monkeypatch.setattr(memory, "device_memory", lambda device: 36_000_000_000)
     check_memory(trained, 0, copies, cpu)
 
 

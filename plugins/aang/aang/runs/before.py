@@ -19,10 +19,10 @@ from aang.modeling.loading import encoder_width
 from aang.runs import outcome
 from aang.runs.computing import check_compiler, check_precision, settle_precision
 from aang.runs.devices import on_usable_cores
+from aang.runs.encoder_training import ready
 from aang.runs.expected import measure
 from aang.runs.inputs import refuse_other_files
-from aang.runs.memory_needed import refuse_too_large, running_out_told
-from aang.runs.pretraining import ready
+from aang.runs.memory import refuse_too_large, running_out_told
 from aang.runs.schema import DataStatistics
 from aang.runs.summary import Summary, summary_of
 from aang.runs.training import During, build_trainer, check_options, choose_training_device, join

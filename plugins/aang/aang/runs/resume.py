@@ -161,7 +161,7 @@ def opened(
         command: makes the command that resumes what is in ``out``, with further options.
         save_memory: whether less memory is not to be had by recomputing activations.
     """
-    from aang.runs.memory_needed import lowered, running_out_told
+    from aang.runs.memory import lowered, running_out_told
 
     folder = RunFolder(out / place, writes=processes.first)
 

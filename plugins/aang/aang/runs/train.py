@@ -19,11 +19,11 @@ from aang.config import TrainConfig, with_absolute_paths
 from aang.runs import inputs, outcome
 from aang.runs.before import check, prepare
 from aang.runs.cost import CostLog
+from aang.runs.encoder_training import pretrain
 from aang.runs.files import ScoresLog, append_line, record_model, what_is_wrong, write_part
 from aang.runs.final_fine_tuning import fine_tune
 from aang.runs.linear_controls import controls_of
 from aang.runs.model_card import card_of
-from aang.runs.pretraining import pretrain
 from aang.runs.resume import opened
 from aang.runs.run import Run
 from aang.runs.schema import Cost, DataStatistics, DevScores, Result, Round, StageResult, TrainRows

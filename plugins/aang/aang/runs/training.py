@@ -16,7 +16,7 @@ from aang.config import TrainConfig
 from aang.corpora.tokens import TokenRows
 from aang.runs.computing import in_effect
 from aang.runs.devices import CPU, automatic_device, device_called
-from aang.runs.free_memory import ReturnsFreeMemory
+from aang.runs.memory import ReturnsFreeMemory
 from aang.runs.preparation_config import PreparationConfig
 from aang.runs.schema import DevScores
 from aang_core.checked.weighter import CheckedWeighter

@@ -1,9 +1,14 @@
-"""What memory a run needs before any row, and what to lower when a step has run out of it."""
+"""Memory: what a run needs before any row, what to lower if a step runs out, what to give back."""
 
+import ctypes
 import os
-from collections.abc import Iterator
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -19,6 +24,9 @@ _ROOM = 0.9
 FLOAT = 4
 """Bytes of a number; weights, moments and gradients are float32 in every precision."""
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
+
+SHARE = 0.03
+"""Largest part of the time of a training that returning memory may take."""
 
 
 def device_memory(device: torch.device) -> int | None:
@@ -116,3 +124,51 @@ def running_out_told() -> Iterator[None]:
             f"not enough memory: {in_a_line(error)}. Give the run more, or take a smaller --model, "
             "--max-length or --batch-size"
         ) from error
+
+
+class ReturnsFreeMemory:
+    """An observer of a training on a CPU, which keeps its resident memory near what it uses.
+
+    Batches differ in their numbers of rows and tokens, so the allocator of the GNU C library finds
+    no freed block that fits, takes new memory and keeps the old: training grows for hundreds of
+    steps. It is told to give whole free pages back. The next step takes most of them again, which
+    costs system time: on some machines next to nothing, on others a seventh of a step. So the more
+    it costs, the less often it is done. Other C libraries are left alone.
+
+    Args:
+        share: largest part of the time that this may take.
+    """
+
+    def __init__(self, share: float = SHARE) -> None:
+        self._trim = _malloc_trim()
+        self._share = share
+        self._last = float("-inf")
+        self._before: float | None = None  # System time before a return whose cost is not known.
+        self._cost = 0.0
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        """Return free memory, unless the last return has not paid off yet."""
+        if self._trim is None:
+            return
+        spent = resource.getrusage(resource.RUSAGE_SELF).ru_stime
+        if self._before is not None:
+            self._cost = spent - self._before
+            self._before = None
+        if time.monotonic() - self._last >= self._cost / self._share:
+            self._trim(0)
+            self._last = time.monotonic()
+            self._before = spent
+
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
+        """Return what the evaluation has used, likewise."""
+        self.after_round(step, {})
+
+
+def _malloc_trim() -> Callable[[int], int] | None:
+    """The function of the GNU C library that returns free memory; None with other libraries."""
+    if sys.platform != "linux":
+        return None
+    found: Callable[[int], int] | None = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return found
