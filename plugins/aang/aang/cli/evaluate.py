@@ -1,6 +1,7 @@
 """``aang evaluate``: the scores of a classifier on labelled data."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,14 +59,12 @@ def evaluate(
 
     RUN is a run folder, MODEL any folder with a transformers classifier or its name on the hub.
     """
-    from aang.corpora.labelled import read_rows
     from aang.runs.devices import on_usable_cores
-    from aang.runs.evaluate import evaluate_rows
+    from aang.runs.evaluate import applied_scores
     from aang.runs.predict import Predictor
     from aang.runs.prediction_files import columns_to_read
     from aang.runs.run import Run
     from aang.runs.training import choose_device
-    from aang_core.objectives.stages import ReadReport
 
     if (model / "config.yaml").is_file():
         for difference in Run.open(model).differences(plugins):
@@ -78,10 +77,14 @@ def evaluate(
         registry=plugins.registry,
     )
     columns = columns_to_read(predictor, model, text, text_pair, label)
-    report = ReadReport()
-    rows = read_rows(data, columns, report, predictor.task_type, skip_bad_rows=skip_bad_rows)
-    found = evaluate_rows(predictor, rows, report, batch_size=batch_size)
-    for line in report.lines():
+    applied = applied_scores(
+        replace(predictor, columns=columns),
+        data,
+        batch_size=batch_size,
+        skip_bad_rows=skip_bad_rows,
+    )
+    found = applied.evaluation
+    for line in applied.notes:
         note(line)
     if as_json:
         document = found.document()
