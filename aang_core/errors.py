@@ -4,8 +4,6 @@ Every message says what was wrong, where (file, line, column, option or name) an
 it. The command line prints such an error without a traceback and exits with status 2.
 """
 
-from collections.abc import Sequence
-
 
 class AangError(Exception):
     """Base class of every exception that AANG raises on purpose.
@@ -70,7 +68,6 @@ class OutOfMemoryError(AangError):
     Attributes:
         rows: how many rows of a step went through the body at once; None outside of a step.
         least: how many of them must stay together.
-        go_on_with: options with which the interrupted run can be resumed.
     """
 
     def __init__(
@@ -79,9 +76,7 @@ class OutOfMemoryError(AangError):
         *,
         rows: int | None = None,
         least: int = 1,
-        go_on_with: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
         self.rows = rows
         self.least = least
-        self.go_on_with = tuple(go_on_with)

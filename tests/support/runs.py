@@ -26,14 +26,13 @@ from aang.runs import (
     card_of,
     final_fine_tuning,
     linear_result,
-    memory_needed,
-    prediction_files,
+    memory,
     tf_idf,
 )
 from aang.runs.evaluate import applied_scores, evaluation_of
 from aang.runs.linear_controls import MOST_WORK, controls_of
-from aang.runs.memory_needed import check_memory, lowering_told
-from aang.runs.model_card import plain, table
+from aang.runs.memory import check_memory, lowered
+from aang.runs.model_card import cell, plain
 from aang.runs.predict import Prediction, Predictor, Text
 from aang.runs.prediction_files import Row, rows_of_file, rows_of_lines, write_predictions
 from aang.runs.preparation_config import from_anywhere

@@ -4,8 +4,7 @@ from aang.runs import computing as precision
 from aang.runs import devices
 from aang.runs.computing import check_compiler, check_precision, in_effect, settle_precision
 from aang.runs.cores import usable_cores
-from aang.runs.free_memory import ReturnsFreeMemory
-from aang.runs.memory_needed import MemoryCost, running_out_told
+from aang.runs.memory import ReturnsFreeMemory, running_out_told
 
 from aang_core.tasks.processes import ALONE, Processes, local_rank, processes_of_environment
 from aang_core.tasks.weighting import SingleTask

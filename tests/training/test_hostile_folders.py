@@ -213,6 +213,15 @@ def test_what_a_run_folder_says_is_checked(aang: Aang, run: Path, name: str) -> 
     assert not (run / "report.html").exists()
 
 
+def test_half_a_line_of_a_log_is_named(aang: Aang, run: Path) -> None:
+    """As a full disk or a copy that was cut off leaves it: file, line and what is wrong there."""
+    log = run / "metrics.jsonl"
+    lines = log.read_text().splitlines()
+    log.write_text("\n".join([*lines[:-1], lines[-1][:-9]]))
+    done = aang("report", run)
+    assert f"metrics.jsonl:{len(lines)}: is damaged: " in done.err
+
+
 @pytest.mark.parametrize(
     "options",
     [

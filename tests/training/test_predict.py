@@ -15,7 +15,7 @@ import torch
 from transformers import pipeline
 
 from aang_core.cli import main
-from tests.support.runs import Origins, plain, table
+from tests.support.runs import Origins, cell, plain
 from tests.training.conftest import Aang
 
 
@@ -262,10 +262,8 @@ def test_nothing_in_a_card_acts_without_markup(text: str, shown: str) -> None:
 
 
 def test_a_bar_ends_no_cell_of_a_card() -> None:
-    assert table(["a"], [[plain("@x|y")], [plain("x|y")]]).splitlines()[2:] == [
-        r"| `@x\|y` |",
-        r"| x\|y |",
-    ]
+    assert cell("@x|y") == r"`@x\|y`"
+    assert cell("x|y") == r"x\|y"
 
 
 def test_tensorboard(aang: Aang, train_options: list[object], tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from aang_core import ReadReport
 from tests.support.data import Columns, stream_table
-from tests.support.runs import Prediction, Row, prediction_files, rows_of_file, write_predictions
+from tests.support.runs import Prediction, Row, rows_of_file, write_predictions
 from tests.support.storage import csv_line
 from tests.training.conftest import Aang, Outcome
 
@@ -65,14 +65,12 @@ def read(path: Path) -> list[dict[str, Any]]:
     match path.suffix:
         case ".jsonl":
             return [json.loads(line) for line in path.read_text().splitlines()]
-        case ".csv":
+        case _:
             with path.open(newline="") as file:
                 return list(csv.DictReader(file))
-        case _:
-            return parquet.read_table(path).to_pylist()  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("written", [".jsonl", ".csv", ".parquet"])
+@pytest.mark.parametrize("written", [".jsonl", ".csv"])
 @pytest.mark.parametrize("given", [".jsonl", ".csv", ".parquet"])
 def test_every_column_of_the_input_is_in_the_output(
     aang: Aang, classifier: Path, tmp_path: Path, given: str, written: str
@@ -120,12 +118,8 @@ def test_the_label_alone(aang: Aang, classifier: Path, tmp_path: Path) -> None:
     assert (tmp_path / "labels").read_text().splitlines() == [r["predicted"] for r in whole]
 
 
-def test_memory_does_not_grow_with_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     """Four times the rows take the same memory to read and to write."""
-    # Private: with groups as large as those of users, this would take a minute.
-    monkeypatch.setattr(prediction_files, "_AT_ONCE", 256)
 
     def peak(number: int, out: str) -> int:
         data = tmp_path / f"{number}.jsonl"
@@ -137,12 +131,12 @@ def test_memory_does_not_grow_with_the_file(
             shares = {"email": 0.25, "http": 0.75}
             found = ((row, Prediction(*row.text, "http", shares)) for row in rows)
             kind: Any = out.partition(".")[2]
-            write_predictions(found, tmp_path / out, kind, CLASSES, source=data)
+            write_predictions(found, tmp_path / out, kind, CLASSES)
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
 
-    for out in ("out.jsonl", "out.csv", "out.parquet"):
+    for out in ("out.jsonl", "out.csv"):
         peak(10, out)
         few, many = peak(1_000, out), peak(4_000, out)
         assert many < 1.5 * few, out
@@ -218,9 +212,9 @@ def test_an_input_without_rows(
     done = aang("predict", classifier, "--data", data, "--format", "csv")
     assert done.out.splitlines() == [",".join(header)]
     assert f"note: {data}: there is no text in it, and so no prediction" in done.err
-    aang("predict", classifier, "--data", data, "--out", tmp_path / "out.parquet")
-    table = parquet.read_table(tmp_path / "out.parquet")
-    assert (table.num_rows, table.column_names) == (0, header)
+    aang("predict", classifier, "--data", data, "--out", tmp_path / "out.csv")
+    table = pd.read_csv(tmp_path / "out.csv")
+    assert (len(table), list(table.columns)) == (0, header)
 
 
 def refused(aang: Aang, *arguments: object) -> str:
@@ -280,19 +274,10 @@ def test_a_table_needs_the_same_columns_in_every_row(
     data = write(tmp_path / "in.jsonl", [{"text": "a"}, {"text": "b", "id": 1}])
     said = refused(aang, classifier, "--data", data, "--out", tmp_path / "out.csv")
     assert "in.jsonl:2: has a column 'id'" in said
-    rows = [{"text": "a", "id": 1}] * 5000 + [{"text": "b", "id": "one"}]
-    found = (
-        (Row((row["text"], None), row, ""), Prediction(row["text"], None, "email", {}))
-        for row in rows
-    )
-    from aang_core import DataError
-
-    with pytest.raises(DataError, match="changes its type"):
-        write_predictions(found, tmp_path / "out.parquet", "parquet", [])
     assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl"}
 
 
-@pytest.mark.parametrize("kind", [".jsonl", ".csv", ".parquet"])
+@pytest.mark.parametrize("kind", [".jsonl", ".csv"])
 def test_half_a_surrogate_pair_anywhere(
     aang: Aang, classifier: Path, tmp_path: Path, kind: str
 ) -> None:
@@ -317,28 +302,8 @@ def test_tables_lose_nothing_of_objects(tmp_path: Path) -> None:
         (Row(("x", None), {"text": "x", "note": note}, ""), Prediction("x", None, "email", {}))
         for note in notes
     )
-    write_predictions(found, tmp_path / "out.parquet", "parquet", [])
-    assert [json.loads(row["note"]) for row in read(tmp_path / "out.parquet")] == notes
-
-
-def test_objects_of_parquet_keep_their_type(aang: Aang, classifier: Path, tmp_path: Path) -> None:
-    rows = [{"text": "a", "note": {"b": 1, "c": None}}, {"text": "b", "note": {"b": 2, "c": "d"}}]
-    data, out = write(tmp_path / "in.parquet", rows), tmp_path / "out.parquet"
-    assert aang("predict", classifier, "--data", data, "--out", out).status == 0
-    assert [{name: row[name] for name in rows[0]} for row in read(out)] == rows
-
-
-@pytest.mark.parametrize("before", [0, 5000])
-def test_a_number_that_parquet_cannot_hold(tmp_path: Path, before: int) -> None:
-    found = (
-        (Row(("x", None), {"text": "x", "id": id_}, ""), Prediction("x", None, "email", {}))
-        for id_ in [7] * before + [10**24]
-    )
-    from aang_core import DataError
-
-    with pytest.raises(DataError, match="write JSON Lines instead"):
-        write_predictions(found, tmp_path / "out.parquet", "parquet", [])
-    assert not list(tmp_path.iterdir())
+    write_predictions(found, tmp_path / "out.csv", "csv", [])
+    assert [json.loads(row["note"]) for row in read(tmp_path / "out.csv")] == notes
 
 
 def test_output_that_cannot_be_written_is_refused_first(
@@ -347,10 +312,7 @@ def test_output_that_cannot_be_written_is_refused_first(
     assert "there is no folder" in refused(aang, classifier, "a", "--out", tmp_path / "x" / "y.csv")
     assert "is a folder" in refused(aang, classifier, "a", "--out", tmp_path, "--format", "csv")
     assert "end the name in .jsonl" in refused(aang, classifier, "a", "--out", tmp_path / "out.xls")
-    assert "needs a file" in refused(aang, classifier, "a", "--format", "parquet")
     assert "leave --format out" in refused(aang, classifier, "a", "--label-only", "--format", "csv")
-    out = tmp_path / "out.parquet"
-    assert "end the name in .txt" in refused(aang, classifier, "a", "--label-only", "--out", out)
 
 
 def test_a_path_that_is_no_folder_does_not_ask_the_hub(

@@ -16,7 +16,7 @@ from tests.core.encoders import ARCHITECTURES, PACKED, VOCABULARY, tiny_text_mod
 from tests.core.engine_checks import assert_exact, make_step
 from tests.core.engine_steps import oracle
 from tests.support.gradients import EndTaskHead, PackedEngine, StreamEngine
-from tests.support.model import TextModel, layers_trained, load_text_model, part_in_words
+from tests.support.model import TextModel, load_text_model, part_in_words
 
 # ALBERT repeats one layer, so that none can be frozen.
 LAYERED = tuple(name for name in ARCHITECTURES if name != "albert")
@@ -141,16 +141,6 @@ def test_adapters_go_on_layers_that_are_not_frozen(tmp_path: Path) -> None:
     assert all("layer.1." in name and "lora_" in name for name in names)
     with pytest.raises(ModelError, match=r"--lora-target layer\.0\.attention\.self\.query"):
         frozen(tmp_path, lora=2, lora_target=("layer.0.attention.self.query",))
-
-
-def test_layers_that_take_part_in_the_backward_pass(tmp_path: Path) -> None:
-    """The cost model counts them: those from the first that is trained."""
-    assert layers_trained(frozen(tmp_path, count=None).body) == 2
-    assert layers_trained(frozen(tmp_path).body) == 1
-    assert layers_trained(frozen(tmp_path, count=None, lora=2).body) == 2
-    assert (
-        layers_trained(tiny_text_model(tmp_path / "a", tied=True, architecture="albert").body) == 2
-    )
 
 
 def test_what_is_trained_is_said(tmp_path: Path) -> None:

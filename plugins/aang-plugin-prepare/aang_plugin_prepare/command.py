@@ -43,7 +43,7 @@ def prepare_encoder(
     --model of aang train and for everything else that loads a masked language model.
     """
     from aang.runs.devices import on_usable_cores
-    from aang.runs.training import join
+    from aang.runs.training import During, join
 
     from aang_core.training.interruption import Interrupted, interruptible
     from aang_plugin_prepare.preparation import (
@@ -75,13 +75,13 @@ def prepare_encoder(
     quiet = quiet or not processes.first
     try:
         with interruptible() as asked, preparation_progress(config, quiet=quiet) as observe:
-            prepared = prepare_encoder(
+            say = During.say if quiet else note
+            result = prepare_encoder(
                 config,
                 plugins.registry,
+                During(say=say, interruption=asked),
+                observe,
                 resume=resume is not None,
-                observe=observe,
-                interruption=asked,
-                say=(lambda sentence: None) if quiet else note,
             )
     except Interrupted as stopped:
         if processes.first:
@@ -91,12 +91,10 @@ def prepare_encoder(
         raise SystemExit(stopped.status) from None
     if not processes.first:
         return
-    for line in () if quiet else prepared.notes:
-        note(line)
     if as_json:
-        echo(json.dumps({**prepared.result, "out": str(prepared.folder)}, indent=2))
+        echo(json.dumps({**result, "out": str(config.out)}, indent=2))
     else:
-        _print_result(prepared.result, prepared.folder)
+        _print_result(result, config.out)
 
 
 def _print_result(result: Mapping[str, Any], folder: Path) -> None:

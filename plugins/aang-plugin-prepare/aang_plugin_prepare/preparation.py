@@ -2,10 +2,8 @@
 
 import json
 import shlex
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +16,15 @@ from aang.config import read_config_file
 from aang.corpora.places import find_files
 from aang.modeling import TextModel, load_text_model, load_tokenizer
 from aang.runs.computing import settle_precision
-from aang.runs.encoder_training import (
-    ACCURACY,
-    METRIC,
-    EncoderRows,
-    TrainedEncoder,
-    encoder_settings,
-    train_encoder,
-)
+from aang.runs.encoder_training import METRIC, EncoderRows, encoder_settings, trained_encoder
 from aang.runs.files import ScoresLog
 from aang.runs.inputs import refuse_other_files
-from aang.runs.memory_needed import running_out_told
 from aang.runs.preparation_config import PreparationConfig, resolve_preparation
-from aang.runs.training import join
+from aang.runs.resume import opened
+from aang.runs.training import During, checkpoints_in, join
 
 from aang_core.contracts import CheckedData
-from aang_core.errors import AangError, ConfigError, DataError, LockedError
+from aang_core.errors import ConfigError, DataError
 from aang_core.objectives.defaults import PREPARATION
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import ReadReport
@@ -41,11 +32,10 @@ from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import Registry
 from aang_core.storage.durable import sync, writing
-from aang_core.storage.lock import locked, refuse_if_locked
+from aang_core.storage.lock import refuse_if_locked
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
-from aang_core.training.interruption import Interruption
-from aang_core.training.trainer import Clock, Observer
+from aang_core.training.trainer import Clock, Observer, Watching
 from aang_core.turns import training_turn
 from aang_plugin_prepare.card import preparation_card
 from aang_plugin_prepare.text import UnlabelledText, read_unlabelled
@@ -57,31 +47,15 @@ _CLASSES = ("LABEL_0", "LABEL_1")
 """transformers' default names for the classes of a model without a trained classifier."""
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A prepared encoder.
-
-    Attributes:
-        folder: the folder of the encoder.
-        result: the content of ``preparation/result.json``.
-        notes: notes about the text, a sentence each.
-    """
-
-    folder: Path
-    result: Mapping[str, Any]
-    notes: Sequence[str]
-
-
 @training_turn()
 def prepare_encoder(
     config: PreparationConfig,
     registry: Registry,
+    during: During,
+    observe: Callable[[Clock], Sequence[Observer]],
     *,
     resume: bool = False,
-    observe: Callable[[Clock], Sequence[Observer]] = lambda clock: (),
-    interruption: Interruption | None = None,
-    say: Callable[[str], None] = lambda sentence: None,
-) -> Prepared:
+) -> dict[str, Any]:
     """Train an encoder on text and write it to ``config.out`` as an ordinary masked-LM folder.
 
     The folder is created only when model and text have proved usable. It holds checkpoints until
@@ -90,73 +64,111 @@ def prepare_encoder(
     Args:
         config: the options.
         registry: where the objective is looked up.
-        resume: continue an interrupted preparation.
+        during: where a request to stop arrives, and who hears what a user may want to read; device
+            and processes are chosen here.
         observe: makes the observers, given the clock of the training.
-        interruption: where a request to stop arrives.
-        say: called with each sentence that a user may want to read before training begins.
+        resume: continue an interrupted preparation.
+
+    Returns:
+        The content of ``preparation/result.json``.
 
     Raises:
         AangError: the model, the text or an option cannot be used, or the disk or memory is full.
-        Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
+        Interrupted: somebody asked to stop; a checkpoint has been written.
     """
     device, processes = join(config.device)
+    during = replace(during, device=device, processes=processes)
     ours = registry.as_meant_by(CORE)
-    objective = Objective.parse(PREPARATION, ours)
-    alone = ours.weighter("single-task")
+    objective, alone = Objective.parse(PREPARATION, ours), ours.weighter("single-task")
     _check_settings(config, objective)
     places = tuple(Path(place) for place in config.text)
     refuse_other_files({"--text": places}, processes)
     files = {str(f): f.stat().st_size for f in find_files(places, ("",), "--text", ReadReport())}
-    report = ReadReport()
-    torch.manual_seed(config.seed)
-    made = objective.data.make(**config.set.get(objective.data.key, {}))
+    report, clock = ReadReport(), Clock(config.seconds)
     with processes.all_or_none():
-        model = _load(config)
-        config = config.model_copy(update={"max_length": min(config.max_length, model.max_length)})
-        text = read_unlabelled(
-            CheckedData(made, objective.data),
-            places,
-            model.tokenizer,
-            max_length=config.max_length,
-            batch_size=config.batch_size,
-            seed=config.seed,
-            report=report,
-            processes=processes,
-        )
-        task = make_task(SourceRows(text.rows, len(_CLASSES)), objective, model, config.set)
+        config, model, text, task = _loaded(config, objective, places, report, processes)
     width = int(model.body.base.config.hidden_size)
     precision, reason = settle_precision(config.precision, device, width, processes)
     config = config.model_copy(update={"precision": precision})
     for sentence in _beginning(config, model, text, reason):
-        say(sentence)
-    asked = interruption or Interruption()
-    result: dict[str, Any] = {}
-    with asked.deferred(), _opened(config.out, resume=resume, processes=processes) as folder:
-        _record_files(folder, files, resume, report)
-        folder.write_text("config.yaml", _reusable(config))
-
-        def finish(trained: TrainedEncoder) -> None:
-            result.update(_result(config, objective, model, text, trained, files))
+        during.say(sentence)
+    with (
+        during.interruption.deferred(),
+        opened(
+            config.out,
+            resume=resume,
+            processes=processes,
+            place=ABOUT,
+            command=resume_preparation,
+            save_memory=True,  # It has no such option.
+        ) as folder,
+    ):
+        _record_beginning(folder, config, files, resume, report)
+        with trained_encoder(
+            model.body.to(device),
+            EncoderRows(task, task, replace(task, rows=text.held_out)),
+            alone,
+            encoder_settings(config, config),
+            checkpoints_in(folder, ".", config, during),
+            watching=Watching((ScoresLog(folder, ".", "held_out"), *observe(clock)), clock=clock),
+            processes=processes,
+        ) as trained:
+            result = {
+                "model": config.model,
+                "objective": objective.name,
+                "fresh_language_model": model.fresh_language_model,
+                "text": {"places": list(config.text), "files": files}
+                | text.summary(trained["steps"] * config.batch_size),
+                "precision": config.precision,
+                **trained,
+            }
             if processes.first:
                 _write_model(config.out, folder, model, task, preparation_card(config, result))
             # Written last: this file marks the preparation as finished.
             folder.write_json("result.json", result)
-
-        train_encoder(
-            model.body.to(device),
-            EncoderRows(task, task, replace(task, rows=text.held_out)),
-            encoder_settings(config, config),
-            folder,
-            ".",
-            alone=alone,
-            finish=finish,
-            observe=lambda clock: (ScoresLog(folder, ".", "held_out"), *observe(clock)),
-            interruption=asked,
-            processes=processes,
-        )
     if result[METRIC]["after"] < result[METRIC]["before"]:
         report.note("held-out text became less likely; a smaller --lr, or more text, may do better")
-    return Prepared(config.out, result, report.lines())
+    for sentence in report.lines():
+        during.say(sentence)
+    return result
+
+
+def _loaded(
+    config: PreparationConfig,
+    objective: Objective,
+    places: Sequence[Path],
+    report: ReadReport,
+    processes: Processes,
+) -> tuple[PreparationConfig, TextModel, UnlabelledText, ObjectiveTask]:
+    """Load the encoder, read the text, and make the objective.
+
+    Returns:
+        The options, with no more tokens than the encoder takes; the encoder; the text; and the
+        objective over it.
+    """
+    torch.manual_seed(config.seed)
+    made = objective.data.make(**config.set.get(objective.data.key, {}))
+    trusted = config.trust_remote_code
+    model = load_text_model(
+        config.model,
+        load_tokenizer(config.model, trust_remote_code=trusted),
+        _CLASSES,
+        allow_missing_weights=config.allow_missing_weights,
+        trust_remote_code=trusted,
+    )
+    config = config.model_copy(update={"max_length": min(config.max_length, model.max_length)})
+    text = read_unlabelled(
+        CheckedData(made, objective.data),
+        places,
+        model.tokenizer,
+        max_length=config.max_length,
+        batch_size=config.batch_size,
+        seed=config.seed,
+        report=report,
+        processes=processes,
+    )
+    task = make_task(SourceRows(text.rows, len(_CLASSES)), objective, model, config.set)
+    return config, model, text, task
 
 
 def unfinished_preparation(out: Path, **over: Any) -> PreparationConfig:
@@ -197,36 +209,9 @@ def check_free(out: Path) -> None:
     RunFolder.check_free(about if begun else out)
 
 
-def resume_preparation(out: Path) -> str:
-    """The command that resumes the preparation in ``out``."""
-    return shlex.join(["aang", "prepare-encoder", "--resume", str(out)])
-
-
-@contextmanager
-def _opened(out: Path, *, resume: bool, processes: Processes) -> Iterator[RunFolder]:
-    """Open and lock the folder ``preparation`` in ``out``."""
-    about = out / ABOUT
-    if not processes.first:
-        processes.wait()
-        with running_out_told():
-            yield RunFolder(about, writes=False)
-        return
-    new = not out.exists()
-    if not resume:
-        check_free(out)
-    folder = RunFolder(about) if resume else RunFolder.create(about)
-    try:
-        with locked(about), running_out_told():
-            processes.wait()
-            yield folder
-    except LockedError:
-        raise
-    except AangError as error:
-        if (about / "config.yaml").is_file():
-            error.add_note(f"What was trained is kept. To go on:\n    {resume_preparation(out)}")
-        elif new:
-            shutil.rmtree(out, ignore_errors=True)
-        raise
+def resume_preparation(out: Path, *options: str) -> str:
+    """The command that resumes the preparation in ``out``, with ``options``."""
+    return shlex.join(["aang", "prepare-encoder", "--resume", str(out), *options])
 
 
 def _check_settings(config: PreparationConfig, objective: Objective) -> None:
@@ -235,16 +220,6 @@ def _check_settings(config: PreparationConfig, objective: Objective) -> None:
         if name not in used:
             hint = did_you_mean(name, used, "it uses")
             raise ConfigError(f"--set {name}.…: preparing an encoder uses no {name!r}; {hint}")
-
-
-def _load(config: PreparationConfig) -> TextModel:
-    return load_text_model(
-        config.model,
-        load_tokenizer(config.model, trust_remote_code=config.trust_remote_code),
-        _CLASSES,
-        allow_missing_weights=config.allow_missing_weights,
-        trust_remote_code=config.trust_remote_code,
-    )
 
 
 def _beginning(
@@ -263,10 +238,14 @@ def _beginning(
     )
 
 
-def _record_files(
-    folder: RunFolder, files: Mapping[str, int], resume: bool, report: ReadReport
+def _record_beginning(
+    folder: RunFolder,
+    config: PreparationConfig,
+    files: Mapping[str, int],
+    resume: bool,
+    report: ReadReport,
 ) -> None:
-    """Record which files are read, and note if they have changed since training began."""
+    """Record options and files, and note if the files have changed since training began."""
     path = folder.path / "files.json"
     if resume and path.is_file():
         try:
@@ -279,31 +258,9 @@ def _record_files(
                 "that of a preparation without an interruption"
             )
     folder.write_json("files.json", files)
-
-
-def _result(
-    config: PreparationConfig,
-    objective: Objective,
-    model: TextModel,
-    text: UnlabelledText,
-    trained: TrainedEncoder,
-    files: Mapping[str, int],
-) -> dict[str, Any]:
-    """The content of ``result.json``."""
-    result = {
-        "model": config.model,
-        "objective": objective.name,
-        "fresh_language_model": model.fresh_language_model,
-        "text": {"places": list(config.text), "files": dict(files)}
-        | text.summary(trained.steps * config.batch_size),
-        "steps": trained.steps,
-        "train_seconds": round(trained.seconds, 3),
-        "precision": config.precision,
-        METRIC: trained[METRIC],
-    }
-    if ACCURACY in trained.after:
-        result[ACCURACY] = trained[ACCURACY]
-    return result
+    # Without the folder, which is the one that it is written to.
+    options = config.model_dump(mode="json", exclude={"out"})
+    folder.write_text("config.yaml", yaml.safe_dump(options))
 
 
 def _write_model(
@@ -325,8 +282,3 @@ def _write_model(
             file.replace(out / file.name)
         draft.rmdir()
         sync(out)
-
-
-def _reusable(config: PreparationConfig) -> str:
-    """The options in YAML, without the folder, which is the one that they are written to."""
-    return yaml.safe_dump(config.model_dump(mode="json", exclude={"out"}))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from aang.runs.encoder_training import ACCURACY, METRIC
@@ -21,15 +22,18 @@ class PreparationBar:
         self._progress = progress
         self._config = config
         self._clock = clock
-        self._bar = progress.add_task("preparing", total=1.0, state="")
-        self._began: tuple[int, float] | None = None
+        self._bar = progress.add_task("preparing", total=config.steps or config.seconds, state="")
         self._scores = ""
-        self._interactive = progress.console.is_terminal
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
-        if self._began is None:
-            self._began = step, self._clock.seconds
-        self._show(step)
+        self._progress.update(
+            self._bar, completed=step if self._config.steps else self._clock.seconds
+        )
+        of = f" of {self._config.steps}" if self._config.steps else ""
+        seconds = self._progress.tasks[self._bar].time_remaining
+        left = "" if seconds is None else f"{timedelta(seconds=seconds)} left"
+        parts = [f"step {step}{of}", self._scores, left]
+        self._progress.update(self._bar, state=" · ".join(filter(None, parts)))
 
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
@@ -37,28 +41,9 @@ class PreparationBar:
         self._scores = f"held-out loss {-dev[METRIC]:.4f}"
         if ACCURACY in dev:
             self._scores += f" · accuracy {dev[ACCURACY]:.4f}"
-        self._show(step)
-        if not self._interactive:
-            echo(self._state(step), err=True)
-
-    def _show(self, step: int) -> None:
-        done = self._clock.share if self._config.steps is None else step / self._config.steps
-        self._progress.update(self._bar, completed=done, state=self._state(step))
-
-    def _state(self, step: int) -> str:
-        of = "" if self._config.steps is None else f" of {self._config.steps}"
-        left = self._left(step)
-        parts = [f"step {step}{of}", self._scores, "" if left is None else f"{_time(left)} left"]
-        return " · ".join(part for part in parts if part)
-
-    def _left(self, step: int) -> float | None:
-        """Seconds left; None until it is known how long a step takes."""
-        if self._clock.limit is not None:
-            return max(0.0, self._clock.limit - self._clock.seconds)
-        if self._began is None or self._config.steps is None or step == self._began[0]:
-            return None
-        rate = (self._clock.seconds - self._began[1]) / (step - self._began[0])
-        return rate * (self._config.steps - step)
+        self.after_round(step, {})
+        if not self._progress.console.is_terminal:
+            echo(self._progress.tasks[self._bar].fields["state"], err=True)
 
 
 @contextmanager
@@ -79,9 +64,3 @@ def preparation_progress(
     columns = (BarColumn(bar_width=20), TextColumn("{task.fields[state]}", markup=False))
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         yield lambda clock: [PreparationBar(progress, config, clock)]
-
-
-def _time(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

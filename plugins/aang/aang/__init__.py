@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from aang.corpora.text_files import read_lines, read_text_lines
     from aang.from_python.estimator import AangClassifier
     from aang.from_python.training import train
+    from aang.modeling.body import TrainedPart
     from aang.modeling.encoder import TextModel
-    from aang.modeling.trained_part import TrainedPart
     from aang.runs.run import Run
 
 __all__ = [
@@ -44,7 +44,7 @@ _HOMES = {
     "aang.from_python.estimator": "AangClassifier",
     "aang.from_python.training": "train",
     "aang.modeling.encoder": "TextModel",
-    "aang.modeling.trained_part": "TrainedPart",
+    "aang.modeling.body": "TrainedPart",
     "aang.runs.run": "Run",
 }
 

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from typing import Any
 
 from aang.config import TrainConfig
+from aang.modeling.body import TrainedPart
 from aang.modeling.encoder import TextModel
-from aang.modeling.trained_part import TrainedPart
 from aang_core.errors import AangError, PluginError
 from aang_core.plugins.faults import raised
 from aang_core.plugins.registry import HookEntry, Registry

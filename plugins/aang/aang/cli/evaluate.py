@@ -1,6 +1,7 @@
 """``aang evaluate``: the scores of a classifier on labelled data."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,23 +46,23 @@ def evaluate(plugins: Plugins, /, model: Path, data: Path, as_json: bool, **give
     """
     options = validated(_Options, given_options(given), "aang evaluate")
 
-    from aang.corpora.labelled import read_rows
-    from aang.runs.evaluate import evaluate_rows
+    from aang.runs.evaluate import applied_scores
     from aang.runs.prediction_files import columns_to_read
     from aang.runs.run import Run
-    from aang_core.objectives.stages import ReadReport
 
     if (model / "config.yaml").is_file():
         for difference in Run.open(model).differences(plugins):
             note(difference)
     predictor = options.load(model, plugins)
     columns = columns_to_read(predictor, model, options.text, options.text_pair, options.label)
-    report = ReadReport()
-    rows = read_rows(
-        data, columns, report, predictor.task_type, skip_bad_rows=options.skip_bad_rows
+    applied = applied_scores(
+        replace(predictor, columns=columns),
+        data,
+        batch_size=options.batch_size,
+        skip_bad_rows=options.skip_bad_rows,
     )
-    found = evaluate_rows(predictor, rows, report, batch_size=options.batch_size)
-    for line in report.lines():
+    found = applied.evaluation
+    for line in applied.notes:
         note(line)
     if as_json:
         echo(json.dumps({"model": str(model), "data": str(data), **found.document()}))

@@ -25,7 +25,7 @@ class _Options(ClassifierOptions):
     or two with a tab between them"""
     out: File | None = None
     """file to write instead of standard output, complete or not at all"""
-    format: Literal["jsonl", "csv", "parquet"] | None = None
+    format: Literal["jsonl", "csv"] | None = None
     """default: what the extension of --out says, else jsonl"""
     label_only: bool = False
     """print the label alone, one a line"""
@@ -67,8 +67,6 @@ def predict(
         raise ConfigError("give either texts, or pairs with --pair, or a file of texts with --data")
     if options.label_only and options.format is not None:
         raise ConfigError("--label-only prints lines of text; leave --format out")
-    if options.label_only and out is not None and out.suffix.lower() == ".parquet":
-        raise ConfigError(f"--out {out}: --label-only writes lines of text; end the name in .txt")
     chosen = None if options.label_only else files.format_of(out, options.format)
     if out is not None:
         files.check_output(out)
@@ -92,7 +90,6 @@ def predict(
             chosen,
             predictor.labels,
             columns=header,
-            source=data,
         )
     for line in () if quiet else report.lines():
         note(line)

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from aang.modeling.body import EncoderBody
+    from aang.modeling.body import EncoderBody, TrainedPart, layers_of
     from aang.modeling.encoder import TextModel, load_text_model
     from aang.modeling.heads import EncoderHeads, TransformersHead
     from aang.modeling.loading import load_classifier, load_tokenizer
-    from aang.modeling.trained_part import TrainedPart, layers_of
 
 __all__ = [
     "EncoderBody",
@@ -31,10 +30,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "aang.modeling.body": "EncoderBody",
+    "aang.modeling.body": "EncoderBody TrainedPart layers_of",
     "aang.modeling.encoder": "TextModel load_text_model",
     "aang.modeling.heads": "EncoderHeads TransformersHead",
-    "aang.modeling.trained_part": "TrainedPart layers_of",
     "aang.modeling.loading": "load_classifier load_tokenizer",
 }
 

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from aang.corpora.tokenizer import vocabulary
-from aang.modeling.body import EncoderBody
+from aang.modeling.body import EncoderBody, TrainedPart
 from aang.modeling.end_task_head import StoredHead, end_task_head, forget_head
 from aang.modeling.heads import EncoderHeads, LanguageModelHead, TransformersHead, set_dropout
 from aang.modeling.loading import (
@@ -29,7 +29,6 @@ from aang.modeling.loading import (
     quiet,
     refuse_decoders,
 )
-from aang.modeling.trained_part import TrainedPart
 from aang.modeling.trial import refuse_unusable
 from aang.modeling.whole_model import refuse_misfits, refuse_more_tokens, refuse_untrained_body
 from aang.task_types.single_label import SingleLabel

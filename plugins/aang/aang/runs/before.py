@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import nn
@@ -12,17 +12,17 @@ from aang.assembly.assembly import Assembly, assemble, load_model
 from aang.assembly.source_rows import SourceReader
 from aang.assembly.sources import Sources, encoder_of
 from aang.config import TrainConfig
+from aang.modeling.body import part_in_words
 from aang.modeling.encoder import TextModel
 from aang.modeling.heads import LanguageModelHead
 from aang.modeling.loading import encoder_width
-from aang.modeling.trained_part import part_in_words
 from aang.runs import outcome
 from aang.runs.computing import check_compiler, check_precision, settle_precision
 from aang.runs.devices import on_usable_cores
+from aang.runs.encoder_training import ready
 from aang.runs.expected import measure
 from aang.runs.inputs import refuse_other_files
-from aang.runs.memory_needed import MemoryCost, check_memory, lowering_told, memory_cost
-from aang.runs.pretraining import ready
+from aang.runs.memory import refuse_too_large, running_out_told
 from aang.runs.schema import DataStatistics
 from aang.runs.summary import Summary, summary_of
 from aang.runs.training import During, build_trainer, check_options, choose_training_device, join
@@ -31,24 +31,6 @@ from aang_core.gradients.passes import Precision
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins.registry import Registry
 from aang_core.tasks.processes import Processes
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A run that is ready to train.
-
-    Attributes:
-        assembly: its options, with the precision that was chosen, model, rows, tasks and weighter;
-            what is read from now on is reported apart.
-        report: what was noticed in the data so far.
-        statistics: the content of ``data.json``.
-        memory: what its training needs by the cost model.
-    """
-
-    assembly: Assembly
-    report: ReadReport
-    statistics: DataStatistics
-    memory: MemoryCost
 
 
 def check(
@@ -96,12 +78,17 @@ def settled_precision(config: TrainConfig) -> tuple[int, Precision]:
     return width, settle_precision(config.precision, device, width)[0]
 
 
-def prepare(sources: Sources, during: During) -> Prepared:
+def prepare(sources: Sources, during: During) -> tuple[Assembly, ReadReport, DataStatistics]:
     """Load the encoder, read and tokenise all data, make the tasks, and say what there is.
 
     Args:
         sources: its sources.
         during: the device, the processes, and who hears of the run.
+
+    Returns:
+        The run's options, with the precision that was chosen, model, rows, tasks and weighter; what
+        was noticed in the data so far, from which what is read from now on is apart; and the
+        content of ``data.json``.
 
     Raises:
         AangError: the model, the data or an option cannot be used.
@@ -126,9 +113,8 @@ def prepare(sources: Sources, during: During) -> Prepared:
     precision, reason = settle_precision(sources.config.precision, device, width, processes)
     assembly = replace(assembly, sources=sources.with_options(precision=precision))
     config = assembly.config
-    memory = memory_cost(config, assembly)
     with processes.all_or_none():
-        check_memory(memory, device)
+        refuse_too_large(assembly, device)
     statistics = outcome.data_statistics(assembly, report)
     during.announce(summary_of(assembly, statistics, str(device)))
     longest = _longest(config, assembly)
@@ -137,7 +123,7 @@ def prepare(sources: Sources, during: During) -> Prepared:
     for sentence in (reason, longest, part, untaught, *report.lines()):
         if sentence is not None:
             during.say(sentence)
-    return Prepared(assembly, report, statistics, memory)
+    return assembly, report, statistics
 
 
 def dry_run(sources: Sources, *, say: Callable[[str], None] = lambda sentence: None) -> Summary:
@@ -157,9 +143,9 @@ def dry_run(sources: Sources, *, say: Callable[[str], None] = lambda sentence: N
     device, processes = check(sources.config, sources.registry)
     summaries: list[Summary] = []
     during = During(announce=summaries.append, say=say, device=device, processes=processes)
-    prepared = prepare(sources, during)
-    with on_usable_cores(), lowering_told(prepared.memory, device):
-        trainer = build_trainer(prepared.assembly, device, processes=processes)
+    assembly, _, _ = prepare(sources, during)
+    with on_usable_cores(), running_out_told():
+        trainer = build_trainer(assembly, device, processes=processes)
         expected = measure(trainer, lambda: outcome.peak_memory_bytes(device))
     return summaries[0].model_copy(update={"expected": expected})
 

@@ -55,26 +55,37 @@ def device_called(name: str) -> torch.device:
 
 
 @contextmanager
-def on_usable_cores() -> Iterator[str | None]:
+def on_usable_cores(recorded: int | None = None) -> Iterator[str | None]:
     """Compute with no more threads than cores that may be used, unless OMP_NUM_THREADS says more.
 
     torch knows which cores a process is bound to, but not that a container has a quota.
 
+    Args:
+        recorded: the number of threads that the run began with, which it goes on with; None for a
+            new run.
+
     Yields:
-        A sentence if that makes their number smaller; else None.
+        A sentence if their number is another one than torch's or, for a run that goes on, than that
+        of a new one; else None.
     """
-    ours, cores = torch.get_num_threads(), usable_cores()
-    if "OMP_NUM_THREADS" in os.environ or cores >= ours:
-        yield None
-        return
-    torch.set_num_threads(cores)
-    try:
-        yield (
+    before = threads = torch.get_num_threads()
+    cores, told = usable_cores(), None
+    if "OMP_NUM_THREADS" not in os.environ and cores < threads:
+        told = (
             f"this process may use {cores} of the machine's cores, so it computes with {cores} "
-            f"threads and not {ours}; OMP_NUM_THREADS gives another number"
+            f"threads and not {threads}; OMP_NUM_THREADS gives another number"
         )
+        threads = cores
+    if recorded not in (None, threads):
+        told = (
+            f"the run began with {recorded} threads, which the last digits depend on, so it goes "
+            f"on with {recorded} and not {threads}"
+        )
+    torch.set_num_threads(recorded or threads)
+    try:
+        yield told
     finally:
-        torch.set_num_threads(ours)
+        torch.set_num_threads(before)
 
 
 def _of_several(device: torch.device, name: str) -> torch.device:

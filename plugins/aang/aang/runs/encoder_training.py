@@ -1,124 +1,53 @@
-"""Training of an encoder on a single objective, for pre-training and ``prepare-encoder``."""
+"""Training of an encoder on a single objective: a stage of a run, and ``prepare-encoder``.
+
+A stage continues the pre-training of its encoder, as in Gururangan et al. (2020).
+"""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from aang.assembly.assembly import load_model, make_task
 from aang.assembly.objective_task import ObjectiveTask
-from aang.assembly.plan import StageSettings
+from aang.assembly.plan import PretrainingStage, StageSettings
+from aang.assembly.source_rows import SourceReader, hold_out_of
+from aang.assembly.sources import Sources
 from aang.assembly.stream_rows import StreamRows
 from aang.config import TrainConfig
-from aang.runs.computing import in_effect
+from aang.modeling import TextModel
+from aang.runs.files import ScoresLog, read_part, write_part
 from aang.runs.preparation_config import PreparationConfig
+from aang.runs.schema import StageResult
+from aang.runs.training import (
+    During,
+    base_optimizer,
+    checkpoints_in,
+    settings_alone,
+    trained_alone,
+)
 from aang_core.contracts import CheckedOutput
-from aang_core.gradients import DevHeadSettings, EngineSettings
-from aang_core.gradients.passes import Passes, Precision
+from aang_core.errors import DataError
+from aang_core.gradients.passes import Passes
 from aang_core.plugins.primitive import Primitive
 from aang_core.storage.run_folder import RunFolder
-from aang_core.tasks.checked_weighter import CheckedWeighter
-from aang_core.tasks.processes import ALONE, Processes
-from aang_core.tasks.task import RowLosses, Task
-from aang_core.tasks.weighting import TaskCard
-from aang_core.training.bench import RunTasks, StepSettings
+from aang_core.tasks.processes import Processes
+from aang_core.tasks.task import Batch, RowLosses, Task
+from aang_core.training.bench import RunTasks
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.evaluation import LOG_LIKELIHOOD
-from aang_core.training.interruption import Interruption
-from aang_core.training.numbers import OnNan
-from aang_core.training.optimization import OptimizerSettings
-from aang_core.training.rows import RowBudget
-from aang_core.training.setup import TrainingSettings, make_trainer
-from aang_core.training.trainer import Clock, Observer, Schedule, Trainer, Watching
+from aang_core.training.setup import TrainingSettings
+from aang_core.training.trainer import Schedule, Watching
 
 METRIC = LOG_LIKELIHOOD
 """Mean log-likelihood of the targets in held-out texts, in nats."""
 ACCURACY = "accuracy"
 """Share of the targets that the head predicts correctly, for outputs that count hits."""
-
-
-@dataclass(frozen=True)
-class EncoderTraining:
-    """How long and how fast an encoder is trained.
-
-    Either ``steps`` or ``seconds`` is given, not both; the learning rates rise and fall over it.
-    """
-
-    optimizer: OptimizerSettings
-    steps: int | None
-    seconds: float | None
-    eval_every: int
-    batch_size: int
-    micro_batch_size: int | None
-    precision: Precision
-    seed: int
-    on_nan: OnNan
-    checkpoint_every: float
-
-
-def encoder_settings(
-    config: TrainConfig | PreparationConfig, pace: StageSettings | PreparationConfig
-) -> EncoderTraining:
-    """The settings of encoder training.
-
-    Args:
-        config: the options of the whole command.
-        pace: steps, rows per step and learning rates: the settings of a stage of pre-training, or
-            the options of a preparation.
-    """
-    optimizer = OptimizerSettings(
-        lr=pace.lr,
-        head_lr=pace.head_lr,
-        weight_decay=config.weight_decay,
-        warmup=config.warmup,
-        max_grad_norm=config.max_grad_norm,
-    )
-    if isinstance(config, TrainConfig):
-        optimizer = replace(optimizer, eps=config.adam_eps)
-    return EncoderTraining(
-        optimizer=optimizer,
-        steps=pace.steps,
-        seconds=pace.seconds if isinstance(pace, PreparationConfig) else None,
-        eval_every=pace.eval_every,
-        batch_size=pace.batch_size,
-        micro_batch_size=config.micro_batch_size,
-        precision=in_effect(config.precision),
-        seed=config.seed,
-        on_nan=config.on_nan,
-        checkpoint_every=config.checkpoint_every,
-    )
-
-
-@dataclass(frozen=True)
-class TrainedEncoder:
-    """The outcome of encoder training; the encoder keeps the state of its last step.
-
-    Attributes:
-        steps: the number of steps.
-        seconds: seconds of training, over all interruptions.
-        body_rows: rows that went through the encoder to train.
-        before: held-out scores before the training.
-        after: held-out scores after it.
-        best_step: the step with the best held-out scores.
-    """
-
-    steps: int
-    seconds: float
-    body_rows: int
-    before: Mapping[str, float]
-    after: Mapping[str, float]
-    best_step: int
-
-    @property
-    def got_worse(self) -> bool:
-        """Whether held-out texts became less likely."""
-        return self.after[METRIC] < self.before[METRIC]
-
-    def __getitem__(self, name: str) -> dict[str, float]:
-        """The score ``name`` before and after."""
-        return {"before": self.before[name], "after": self.after[name]}
 
 
 @dataclass(frozen=True)
@@ -136,20 +65,38 @@ class EncoderRows:
     held_out: Task
 
 
-def train_encoder(
+def encoder_settings(
+    config: TrainConfig | PreparationConfig, pace: StageSettings | PreparationConfig
+) -> TrainingSettings:
+    """The settings of encoder training.
+
+    Args:
+        config: the options of the whole command.
+        pace: steps, rows per step and learning rates: the settings of a stage of pre-training, or
+            the options of a preparation.
+    """
+    steps = sys.maxsize if pace.steps is None else pace.steps
+    return settings_alone(
+        config,
+        replace(base_optimizer(config), lr=pace.lr, head_lr=pace.head_lr),
+        # No early stopping: held-out scores choose nothing.
+        Schedule(steps, pace.eval_every, sys.maxsize, METRIC, keep_best=False),
+        pace.batch_size,
+    )
+
+
+@contextmanager
+def trained_encoder(
     body: nn.Module,
     rows: EncoderRows,
-    settings: EncoderTraining,
-    folder: RunFolder,
-    place: str,
-    *,
     alone: Primitive,
-    finish: Callable[[TrainedEncoder], None],
-    observe: Callable[[Clock], Sequence[Observer]],
-    interruption: Interruption,
-    processes: Processes = ALONE,
-) -> TrainedEncoder:
-    """Train ``body`` and the objective's head for the given steps or seconds.
+    settings: TrainingSettings,
+    checkpointer: Checkpointer,
+    *,
+    watching: Watching,
+    processes: Processes,
+) -> Iterator[dict[str, Any]]:
+    """Train ``body`` and the objective's head.
 
     Training continues from the last checkpoint, if there is one. The state of the last step is
     kept, as Gururangan et al. (2020) do; held-out scores are reported but choose nothing.
@@ -160,110 +107,49 @@ def train_encoder(
     Args:
         body: the encoder, on its device.
         rows: the objective and its rows.
-        settings: how long and how fast.
-        folder: the run folder, or the folder of the preparation.
-        place: where checkpoints and ``metrics.jsonl`` are written, below ``folder``.
         alone: the weighter that trains the end task alone; here the objective takes its place.
-        finish: writes the trained encoder; checkpoints are deleted afterwards.
-        observe: makes the observers, given the clock of the training.
-        interruption: where a request to stop arrives.
+        settings: how long and how fast, from `encoder_settings`.
+        checkpointer: its checkpoints, which are deleted at the end of the block.
+        watching: who is told; if its clock has a limit, the learning rates rise and fall over it.
         processes: the processes that share the training.
 
+    Yields:
+        What result files say of the training: steps and rows, and each held-out score before and
+        after it.
+
     Raises:
-        Interrupted: ``interruption`` asked to stop; a checkpoint has been written.
+        Interrupted: somebody asked to stop; a checkpoint has been written.
     """
-    clock = Clock(settings.seconds)
-    looks = _Looks(Passes(body, settings.precision), rows, settings.seed)
-    trainer = _trainer(body, rows, settings, alone, clock, looks, observe(clock), processes)
-    checkpointer = Checkpointer(
-        folder,
-        str(Path(place, "checkpoints")),
-        (str(Path(place, "metrics.jsonl")),),
-        seconds=settings.checkpoint_every,
-        interruption=interruption,
-        processes=processes,
-    )
-    trainer.boundary = checkpointer
-    before = looks.at(0)
-    checkpointer.load(trainer)
-    processes.wait()
-    progress = trainer.train()
-    trained = TrainedEncoder(
-        steps=trainer.bench.steps,
-        seconds=trainer.clock.seconds,
-        body_rows=trainer.bench.steps * settings.batch_size,
-        before=before,
-        after=looks.at(trainer.bench.steps),
-        best_step=progress.best_step,
-    )
-    finish(trained)
-    checkpointer.drop_all()
-    processes.wait()
-    return trained
-
-
-def _trainer(
-    body: nn.Module,
-    rows: EncoderRows,
-    settings: EncoderTraining,
-    alone: Primitive,
-    clock: Clock,
-    looks: "_Looks",
-    observers: Sequence[Observer],
-    processes: Processes,
-) -> Trainer:
     task = rows.task
-    steps = sys.maxsize if settings.steps is None else settings.steps
-    card = TaskCard(task.name, task.factors)
-    trainer: Trainer
+    task.head.to(next(body.parameters()).device)
+    passes = Passes(body, settings.engine.precision)
 
-    def evaluate() -> Mapping[str, float]:
-        return looks.at(trainer.bench.steps)
+    @cache
+    def scores(step: int) -> Mapping[str, float]:
+        """Held-out scores of the current state, which is that after ``step``."""
+        return held_out_scores(passes, rows, seed=settings.seed)
 
-    trainer = make_trainer(
+    before = scores(0)
+    streams = {task.factors["data"]: task.rows} if isinstance(task.rows, StreamRows) else {}
+    with trained_alone(
         body,
-        RunTasks(
-            rows.train,
-            rows.held_out,
-            [],
-            {task.factors["data"]: task.rows} if isinstance(task.rows, StreamRows) else {},
-        ),
-        CheckedWeighter.make(alone, card, [], {}),
-        TrainingSettings(
-            optimizer=settings.optimizer,
-            # No early stopping: held-out scores choose nothing.
-            schedule=Schedule(steps, settings.eval_every, sys.maxsize, METRIC, keep_best=False),
-            step=StepSettings(
-                RowBudget(settings.batch_size, 1, 1, settings.micro_batch_size),
-                on_nan=settings.on_nan,
-            ),
-            seed=settings.seed,
-            engine=EngineSettings(precision=settings.precision),
-            dev_head=DevHeadSettings(kind="end-task"),
-        ),
-        evaluate=evaluate,
-        watching=Watching(observers, clock=clock),
+        RunTasks(rows.train, rows.held_out, [], streams),
+        alone,
+        settings,
+        checkpointer,
+        evaluate=scores,
+        watching=watching,
         processes=processes,
-    )
-    return trainer
-
-
-class _Looks:
-    """Held-out scores, computed once per step."""
-
-    def __init__(self, passes: Passes, rows: EncoderRows, seed: int) -> None:
-        self._passes = passes
-        self._rows = rows
-        self._seed = seed
-        self._step: int | None = None
-        self._scores: Mapping[str, float] = {}
-
-    def at(self, step: int) -> Mapping[str, float]:
-        """The scores of the encoder in its current state, which is that after ``step``."""
-        if step != self._step:
-            self._scores = held_out_scores(self._passes, self._rows, seed=self._seed)
-            self._step = step
-        return self._scores
+    ) as trainer:
+        steps = trainer.bench.steps
+        after = scores(steps)
+        yield {
+            "steps": steps,
+            "best_step": trainer.progress.best_step,
+            "train_seconds": round(trainer.clock.seconds, 3),
+            "body_rows": steps * settings.step.rows.end_task,
+            **{name: {"before": before[name], "after": after[name]} for name in after},
+        }
 
 
 @torch.inference_mode()
@@ -300,3 +186,134 @@ def held_out_scores(
 def _by_length(task: Task) -> Tensor:
     lengths = task.lengths
     return torch.arange(len(task)) if lengths is None else torch.argsort(lengths, stable=True)
+
+
+class RowSubset(Task):
+    """Some rows of a task as a task of their own, with the same name and head.
+
+    Args:
+        task: the full task.
+        rows: int64 indices of its rows.
+    """
+
+    def __init__(self, task: Task, rows: Tensor) -> None:
+        self.name, self.head, self.factors = task.name, task.head, task.factors
+        self._task = task
+        self._rows = rows
+
+    @property
+    def lengths(self) -> Tensor | None:
+        lengths = self._task.lengths
+        return None if lengths is None else lengths[self._rows]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
+        return self._task.batch(self._rows[rows], generator)
+
+    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        return self._task.losses(head, features, targets)
+
+
+def ready(
+    sources: Sources, stage: PretrainingStage, reader: SourceReader, model: TextModel
+) -> EncoderRows:
+    """Read a stage's texts and try its primitives.
+
+    A tenth of the texts, at most 512, is held out.
+
+    Raises:
+        DataError: the objective's data has fewer than two texts.
+        AangError: the texts or an option cannot be used.
+    """
+    rows = reader.source(stage.objective.data, stage.settings.batch_size, {})
+    task = make_task(rows, stage.objective, model, sources.config.set)
+    return EncoderRows(task, *_hold_out(task, sources.config.seed))
+
+
+def pretrain(
+    sources: Sources,
+    stage: PretrainingStage,
+    reader: SourceReader,
+    folder: RunFolder,
+    during: During,
+) -> StageResult:
+    """Train the encoder of ``sources`` on the stage's objective and save it under ``folder``.
+
+    All steps are trained, and the state of the last one is saved as an ordinary masked-LM folder,
+    ``model``. The log-likelihood of held-out texts, before and after, shows the effect.
+
+    A stage that has finished, which ``stage.json`` shows, is not trained again. An interrupted one
+    continues from its last checkpoint.
+
+    Args:
+        sources: the run's sources, with the encoder that the stage starts from.
+        stage: the objective and its settings.
+        reader: reads the run's sources.
+        folder: the run folder.
+        during: what it has in common with the other trainings of the run.
+
+    Returns:
+        The stage's part of ``result.json``.
+
+    Raises:
+        DataError: ``stage.json`` is damaged.
+        Interrupted: somebody asked to stop; a checkpoint has been written.
+    """
+    place = f"pretraining/{stage.name}"
+    if (folder.path / place / StageResult.file).is_file():
+        return read_part(StageResult, folder.path / place)
+    torch.manual_seed(sources.config.seed)
+    model = load_model(sources, reader.tokenizer)
+    rows = ready(sources, stage, reader, model)
+    observers = during.observe(stage.name, stage.settings.steps, METRIC)
+    with trained_encoder(
+        model.body.to(during.device),
+        rows,
+        sources.plan.alone,
+        encoder_settings(sources.config, stage.settings),
+        checkpoints_in(folder, place, sources.config, during),
+        watching=Watching((ScoresLog(folder, place, "held_out"), *observers)),
+        processes=during.processes,
+    ) as trained:
+        folder.write_folder(
+            f"{place}/model", lambda to: model.save_language_model(to, rows.task.head)
+        )
+        result = StageResult.model_validate(
+            {
+                "objective": stage.objective.name,
+                "texts": {"train": len(rows.train), "held_out": len(rows.held_out)},
+                **trained,
+                "model": f"{place}/model",
+                **_got_worse(stage.name, **trained[METRIC]),
+            }
+        )
+        write_part(folder, result, place)
+    return result
+
+
+def _got_worse(stage: str, before: float, after: float) -> dict[str, str]:
+    """The note of a stage after which held-out text is less likely."""
+    if after >= before:
+        return {}
+    return {
+        "note": f"pre-training {stage} made held-out text less likely: its log-likelihood was "
+        f"{before:.4f} and is {after:.4f}; fewer steps or a smaller --set {stage}.lr may do better"
+    }
+
+
+def _hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
+    """Split the rows, by ``seed``, into rows to train on and held-out rows.
+
+    The held-out rows of a stream come from its first block, and training starts after that block.
+
+    Raises:
+        DataError: there are fewer than two rows.
+    """
+    if len(task) < 2:
+        raise DataError(f"{task.name}: pre-training needs two texts at least; there is {len(task)}")
+    held_out, others = hold_out_of(len(task), seed)
+    if isinstance(task.rows, StreamRows):
+        return task, RowSubset(replace(task, rows=task.rows.set_aside()), held_out)
+    return RowSubset(task, others), RowSubset(task, held_out)

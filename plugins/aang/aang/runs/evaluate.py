@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from aang.assembly.prediction import predict
 from aang.corpora.cache import cache_folder
 from aang.corpora.in_memory import require_one_type, table_in_memory
-from aang.corpora.labelled import LabelledRows, know_unseen, read_rows
+from aang.corpora.labelled import know_unseen, read_rows
 from aang.corpora.tables import TableInMemory
 from aang.corpora.tokens import tokenize
 from aang.runs.predict import Predictor, require_columns_of_training
@@ -28,51 +28,6 @@ if TYPE_CHECKING:
 RESAMPLES = 1000
 MOST_DRAWN = 20_000_000
 _NUMBERS_AT_ONCE = 2_000_000
-
-
-def evaluate_rows(
-    predictor: Predictor, rows: LabelledRows, report: ReadReport, *, batch_size: int = 64
-) -> PartEvaluation:
-    """Score a saved classifier on labelled data.
-
-    Args:
-        predictor: the classifier.
-        rows: the examples, from :func:`.labelled.read_rows`.
-        report: collects notes about the data, such as texts that were cut.
-        batch_size: rows per batch.
-
-    Returns:
-        The metrics, the scores of every class, and the confusion matrix. Examples of a class that
-        the classifier does not know count as wrong, and the report says how many there are.
-
-    Raises:
-        DataError: there is no example, or none with a class that the classifier knows.
-        NumericalError: the classifier computes NaN or infinity.
-    """
-    if not rows.examples:
-        raise DataError(f"{rows.source}: there is no example in it.")
-    task_type = know_unseen(
-        predictor.task_type,
-        [(rows.source, rows)],
-        report,
-        predictor.columns.option("label"),
-        lacking="the model does not know",
-    )
-    tokenized = tokenize(
-        rows.examples,
-        predictor.tokenizer,
-        max_length=predictor.max_length,
-        cache=cache_folder(),
-        task_type=task_type,
-        report=report,
-    )
-    logits = predict(_Logits(predictor.model), tokenized, batch_size=batch_size)
-    if not logits.isfinite().all():
-        raise NumericalError(
-            f"{rows.source}: the model computes NaN or infinity for its texts, so it cannot be "
-            "scored; train it again with a lower learning rate"
-        )
-    return evaluation_of(task_type, tokenized.truth(), logits)
 
 
 @dataclass(frozen=True)
@@ -136,8 +91,13 @@ def applied_scores(
         batch_size: rows per batch.
         skip_bad_rows: leave out rows that lack a text or a label; otherwise they are an error.
 
+    Returns:
+        The metrics, the scores of every class, and the confusion matrix. Examples of a class that
+        the classifier does not know count as wrong, and the notes say how many there are.
+
     Raises:
-        DataError: the data cannot be used, or has no class that the classifier knows.
+        DataError: the data cannot be used, has no example, or no class that the classifier knows.
+        NumericalError: the classifier computes NaN or infinity.
     """
     columns, report, task_type = predictor.columns, ReadReport(), predictor.task_type
     if isinstance(data, str | Path):
@@ -149,7 +109,30 @@ def applied_scores(
         if task_type.names_classes and not task_type.several_classes:
             require_one_type(source, columns.label)
     rows = read_rows(source, columns, report, task_type, skip_bad_rows=skip_bad_rows)
-    found = evaluate_rows(predictor, rows, report, batch_size=batch_size)
+    if not rows.examples:
+        raise DataError(f"{rows.source}: there is no example in it.")
+    task_type = know_unseen(
+        task_type,
+        [(rows.source, rows)],
+        report,
+        columns.option("label"),
+        lacking="the model does not know",
+    )
+    tokenized = tokenize(
+        rows.examples,
+        predictor.tokenizer,
+        max_length=predictor.max_length,
+        cache=cache_folder(),
+        task_type=task_type,
+        report=report,
+    )
+    logits = predict(_Logits(predictor.model), tokenized, batch_size=batch_size)
+    if not logits.isfinite().all():
+        raise NumericalError(
+            f"{rows.source}: the model computes NaN or infinity for its texts, so it cannot be "
+            "scored; train it again with a lower learning rate"
+        )
+    found = evaluation_of(task_type, tokenized.truth(), logits)
     return AppliedScores(rows.source, found, report.lines())
 
 

@@ -2,8 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -31,28 +30,32 @@ def read_part(kind: type[FileT], folder: Path) -> FileT:
         FileNotFoundError: there is no such file.
     """
     path = folder / kind.file
-    with _damage_named(path):
-        return kind.model_validate(json.loads(path.read_text(encoding="utf-8")))
+    return _parsed(kind, _text(path), str(path))
 
 
 def read_lines(kind: type[FileT], folder: Path) -> list[FileT]:
     """Read all lines of the log that ``kind`` describes; raises like :func:`read_part`."""
     path = folder / kind.file
-    with _damage_named(path):
-        lines = path.read_text(encoding="utf-8").splitlines()
-        return [kind.model_validate(json.loads(line)) for line in lines]
+    lines = enumerate(_text(path).splitlines(), start=1)
+    return [_parsed(kind, line, f"{path}:{number}") for number, line in lines]
 
 
-@contextmanager
-def _damage_named(path: Path) -> Iterator[None]:
+def _text(path: Path) -> str:
     try:
-        yield
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise
-    except ValidationError as error:
-        raise DataError(f"{path}: is damaged: {what_is_wrong(error)}") from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise DataError(f"{path}: is damaged: {error}") from error
+
+
+def _parsed(kind: type[FileT], text: str, where: str) -> FileT:
+    try:
+        return kind.model_validate(json.loads(text))
+    except ValidationError as error:
+        raise DataError(f"{where}: is damaged: {what_is_wrong(error)}") from error
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{where}: is damaged: {error}") from error
 
 
 def what_is_wrong(error: ValidationError) -> str:

@@ -12,18 +12,18 @@ import torch
 
 from aang.assembly.assembly import Assembly
 from aang.runs import outcome
-from aang.runs.computing import in_effect
 from aang.runs.files import ScoresLog
-from aang.runs.schema import DevScores, FinalFineTuning, Scores
-from aang.runs.training import During, base_optimizer, score_rows
-from aang_core.gradients import DevHeadSettings, EngineSettings
+from aang.runs.schema import FinalFineTuning, Scores
+from aang.runs.training import (
+    During,
+    base_optimizer,
+    checkpoints_in,
+    score_rows,
+    settings_alone,
+    trained_alone,
+)
 from aang_core.storage.run_folder import RunFolder
-from aang_core.tasks.checked_weighter import CheckedWeighter
-from aang_core.tasks.weighting import TaskCard
-from aang_core.training.bench import RunTasks, StepSettings
-from aang_core.training.checkpoint import Checkpointer
-from aang_core.training.rows import RowBudget
-from aang_core.training.setup import TrainingSettings, make_trainer
+from aang_core.training.bench import RunTasks
 from aang_core.training.trainer import Schedule, Watching
 
 NAME = "final-fine-tuning"
@@ -59,50 +59,30 @@ def fine_tune(assembly: Assembly, folder: RunFolder, during: During) -> FinalFin
     epoch = math.ceil(len(assembly.end_task) / config.batch_size)
     steps = config.final_fine_tuning * epoch
     torch.manual_seed(config.seed)
-    checkpointer = Checkpointer(
-        folder,
-        f"{NAME}/checkpoints",
-        (f"{NAME}/{DevScores.file}",),
-        seconds=config.checkpoint_every,
-        interruption=during.interruption,
-        processes=processes,
+    optimizer = replace(
+        base_optimizer(config),
+        lr=LEARNING_RATE,
+        head_lr=LEARNING_RATE,
+        warmup=0.0,
+        schedule="constant",
     )
-    alone = assembly.sources.plan.alone
-    trainer = make_trainer(
+    schedule = Schedule(steps, epoch, PATIENCE, config.metric)
+    with trained_alone(
         assembly.model.body,
         RunTasks(assembly.end_task, assembly.meta, []),
-        CheckedWeighter.make(alone, TaskCard(assembly.end_task.name), [], {}),
-        TrainingSettings(
-            optimizer=replace(
-                base_optimizer(config),
-                lr=LEARNING_RATE,
-                head_lr=LEARNING_RATE,
-                warmup=0.0,
-                schedule="constant",
-            ),
-            schedule=Schedule(steps, epoch, PATIENCE, config.metric),
-            step=StepSettings(
-                RowBudget(config.batch_size, 1, 1, config.micro_batch_size), on_nan=config.on_nan
-            ),
-            seed=config.seed,
-            engine=EngineSettings(precision=in_effect(config.precision)),
-            dev_head=DevHeadSettings(kind="end-task"),
-        ),
+        assembly.sources.plan.alone,
+        settings_alone(config, optimizer, schedule, config.batch_size),
+        checkpoints_in(folder, NAME, config, during),
         # In fp32: at this rate an epoch changes less than half precision would round.
-        evaluate=lambda: score_rows(assembly, assembly.dev, processes),
-        watching=Watching(
-            (ScoresLog(folder, NAME), *during.observe(NAME, steps, config.metric)), checkpointer
-        ),
+        evaluate=lambda _: score_rows(assembly, assembly.dev, processes),
+        watching=Watching((ScoresLog(folder, NAME), *during.observe(NAME, steps, config.metric))),
         processes=processes,
-    )
-    checkpointer.load(trainer)
-    processes.wait()
-    progress = trainer.train()
-    during.interruption.check(trainer.bench.steps)
-    # If the process dies before the model is written, the same training is done again.
-    checkpointer.drop_all()
+    ) as trainer:
+        # If the process dies before the model is written, the same training is done again.
+        during.interruption.check(trainer.bench.steps)
     if before is None:
         return None
+    progress = trainer.progress
     return FinalFineTuning(
         epochs=math.ceil(trainer.bench.steps / epoch),
         best_epoch=math.ceil(progress.best_step / epoch),

@@ -10,8 +10,8 @@ import hashlib
 import json
 import platform
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -35,11 +35,7 @@ from aang_core.plugins import Plugins
 from aang_core.plugins.loading import plugin_differences
 from aang_core.tasks.processes import Processes
 
-_FREE = frozenset(
-    {
-        *(*NAMES_OF_SOURCES, "out", "on_nan", "checkpoint_every", "device", "save_memory"),
-    }
-)
+_FREE = {*NAMES_OF_SOURCES, "out", "on_nan", "checkpoint_every", "device", "save_memory"}
 """Options that numbers do not depend on, and those that only say where something is read from.
 
 Options of plug-ins say themselves whether numbers depend on them.
@@ -213,8 +209,7 @@ def _notes(before: Inputs, now: Inputs) -> list[str]:
     return notes
 
 
-@contextmanager
-def threads_of(recorded: Inputs | None, device: torch.device) -> Iterator[str | None]:
+def threads_of(recorded: Inputs | None, device: torch.device) -> AbstractContextManager[str | None]:
     """Compute with as many threads as the run began with, as sums depend on their number.
 
     A new run has as many as torch takes, and no more than there are cores that it may use.
@@ -223,22 +218,12 @@ def threads_of(recorded: Inputs | None, device: torch.device) -> Iterator[str | 
         recorded: what the run began with; None for a new run.
         device: the device that it computes on.
 
-    Yields:
-        A sentence if their number is another one than it would be; else None.
+    Returns:
+        A block with that number, which yields a sentence if it is another one than it would be.
     """
-    with on_usable_cores() as told:
-        ours = torch.get_num_threads()
-        if recorded is None or device.type != "cpu" or recorded.threads == ours:
-            yield told
-            return
-        torch.set_num_threads(recorded.threads)
-        try:
-            yield (
-                f"the run began with {recorded.threads} threads, which the last digits depend on, "
-                f"so it goes on with {recorded.threads} and not {ours}"
-            )
-        finally:
-            torch.set_num_threads(ours)
+    if recorded is None or device.type != "cpu":
+        return on_usable_cores()
+    return on_usable_cores(recorded.threads)
 
 
 def recorded_draw(folder: Path) -> TrainDraw | None:
@@ -252,21 +237,6 @@ def recorded_draw(folder: Path) -> TrainDraw | None:
     except FileNotFoundError:
         return None
     return TrainDraw(tuple(found.rows), found.of, found.digest)
-
-
-def refuse_other_rows(folder: Path, draw: TrainDraw | None) -> None:
-    """Check that a run is resumed with the rows that it was trained on.
-
-    Raises:
-        DataError: ``draw`` differs from the draw recorded in ``folder``.
-    """
-    recorded = recorded_draw(folder)
-    if recorded is not None and recorded != draw:
-        raise DataError(
-            f"--resume {folder}: its training rows no longer match {TrainRows.file}, so the "
-            "training data has changed; restore the old data, or start a new run. "
-            "--accept-changes goes on with the data there is now"
-        )
 
 
 def plugins_used(plugins: Plugins, sources: Sources, changes: Sequence[str]) -> PluginsUsed:

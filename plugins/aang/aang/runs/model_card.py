@@ -3,14 +3,16 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_from_cache
+from jinja2 import Environment, StrictUndefined
 from yaml import YAMLError
 
 from aang.runs.run import Run
@@ -111,17 +113,46 @@ def card_of(run: Run, origins: Origins | None = None) -> str:
         origins: where the model comes from; default: what the run's options say.
     """
     known = Origins.of_options(run.options) if origins is None else origins
-    sections = [
-        *(_header(run, known), _what(run, known), _use(run, known), _data(run, known)),
-        *(_scores(run), _training(run), _weights(run)),
-    ]
-    return "\n".join([*filter(None, sections), _made(run)])
+    records, options = run.records, run.options
+    weights = records.mean_weights(0.5, 1) if records.objectives else {}
+    given = {name: options.get(name) for name in TRAINED_WITH}
+    return filled(
+        files("aang.runs") / "model_card.md",
+        run=run,
+        origins=known,
+        header=_header(run, known).to_yaml(),
+        kind=_kind_of(run),
+        encoder=_encoder(run, known),
+        space=Path(run.outcome.space).stem,
+        example='{"text": "…", "text_pair": "…"}' if options.get("text_pair") else '"…"',
+        longest=longest_text(run),
+        shown_score=shown_score,
+        options={name: value for name, value in given.items() if isinstance(value, int | float)},
+        weights=weights,
+        heaviest=sorted(weights, key=lambda name: -weights[name])[:LISTED],
+        used={"aang-core", *run.plugins.primitives.values()},
+    )
 
 
-def _header(run: Run, origins: Origins) -> str:
-    name = origins.name or run.name
+def filled(template: Traversable, **values: Any) -> str:
+    """A card from its template.
+
+    Args:
+        template: a file of Markdown with Jinja's marks. It has the filters ``plain`` and ``cell``
+            for text that others wrote, and the function ``version`` of a distribution.
+        **values: what it is filled with.
+    """
+    environment = Environment(
+        trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
+    )
+    environment.filters |= {"plain": plain, "cell": cell}
+    environment.globals["version"] = version
+    return environment.from_string(template.read_text(encoding="utf-8")).render(values)
+
+
+def _header(run: Run, origins: Origins) -> ModelCardData:
     evaluated = run.records.evaluation.parts
-    data = ModelCardData(
+    return ModelCardData(
         library_name="transformers",
         pipeline_tag=run.outcome.pipeline,
         base_model=origins.base_model,
@@ -130,12 +161,11 @@ def _header(run: Run, origins: Origins) -> str:
         datasets=[origins.dataset] if origins.dataset else None,
         metrics=sorted({_METRICS.get(name, name) for name in evaluated["dev"].scores}),
         tags=["auxiliary-learning", "aang"],
-        model_name=name.rpartition("/")[2],
+        model_name=(origins.name or run.name).rpartition("/")[2],
         eval_results=[
             result for part in reversed(evaluated) for result in _eval_results(run, part, origins)
         ],
     )
-    return f"---\n{data.to_yaml()}\n---\n"
 
 
 def _eval_results(run: Run, part: str, origins: Origins) -> list[EvalResult]:
@@ -155,44 +185,11 @@ def _eval_results(run: Run, part: str, origins: Origins) -> list[EvalResult]:
     ]
 
 
-def _what(run: Run, origins: Origins) -> str:
-    evaluation = run.records.evaluation
-    labels = ", ".join(_code(name) for name in evaluation.labels if name not in evaluation.unseen)
-    result = run.outcome
-    how = f"with the weighter `{result.weighter}`"
-    if result.objectives:
-        several = "s" if result.objectives > 1 else ""
-        space = Path(result.space).stem
-        how += f" over {result.objectives} objective{several} of the space `{space}`"
-    if result.recipe:
-        how += f", recipe `{result.recipe}`"
-    what = _kind_of(run).model
-    if labels:
-        what += f" with the classes {labels}"
-    return (
-        f"# {plain(origins.name or run.records.data.task)}\n\n"
-        f"{what}. {_encoder(run, origins)} was fine-tuned by "
-        f"AANG {how}; seed {result.seed}, best on dev at step "
-        f"{result.best_step} of {result.steps}.\n"
-    )
-
-
 def _encoder(run: Run, origins: Origins) -> str:
     source = run.options.get("model")
     if not source:
         return "The small encoder of AANG's demo"
     return plain(origins.base_model or f"The encoder {Path(source).name} of a local folder")
-
-
-def _use(run: Run, origins: Origins) -> str:
-    argument = '{"text": "…", "text_pair": "…"}' if run.options.get("text_pair") else '"…"'
-    kind = _kind_of(run)
-    model = f'"{run.outcome.pipeline}", model="{origins.name or "."}", {kind.pipeline_options}'
-    code = "\n".join([f"classify = pipeline({model})", *kind.usage(argument)])
-    return (
-        f"## How to load it\n\n```python\nfrom transformers import pipeline\n\n{code}\n```\n\n"
-        f"Texts are cut to {longest_text(run)} tokens, as in training.{_chosen(run)}\n"
-    )
 
 
 def _kind_of(run: Run) -> type[TaskType]:
@@ -212,88 +209,9 @@ def longest_text(run: Run) -> int:
     return int(min(run.options["max_length"], settings.get("model_max_length", math.inf)))
 
 
-def _chosen(run: Run) -> str:
-    """What was chosen on dev for predictions, which transformers leaves to its user."""
-    chosen = run.records.evaluation.chosen
-    return "".join(f" The {name} chosen on dev is {value:g}." for name, value in chosen.items())
-
-
-def _data(run: Run, origins: Origins) -> str:
-    parts = run.records.data.parts
-    header = ["class", *parts]
-    rows = [
-        [plain(label), *(str(part.labels[label]) for part in parts.values())]
-        for label in run.records.evaluation.labels
-    ]
-    rows.append(["all", *(str(part.examples) for part in parts.values())])
-    called = origins.dataset or run.records.data.task
-    return f"## Data\n\nThe task is {plain(called)}.\n\n" + table(header, rows)
-
-
-def _scores(run: Run) -> str:
-    parts = run.records.evaluation.parts
-    names = list(run.records.evaluation.dev.scores)
-    rows = [[name, *(part.shown(name) for part in parts.values())] for name in names]
-    majority = [shown_score(run.outcome.majority.on(part), run.metric) for part in parts]
-    rows.append([f"{run.metric} of the {run.outcome.baseline}", *majority])
-    brackets = " In brackets: 95% bootstrap intervals over the rows."
-    return (
-        "## Scores\n\n"
-        + table(["score", *parts], rows)
-        + "\nDev chose the model and could end the training; test was read once, at the end."
-        + (brackets if run.outcome.metric.intervals else "")
-        + "\n"
-    )
-
-
-def _training(run: Run) -> str:
-    options = [(name, run.options.get(name)) for name in TRAINED_WITH]
-    rows = [
-        [f"`--{n.replace('_', '-')}`", f"{v}"] for n, v in options if isinstance(v, int | float)
-    ]
-    outcome = run.outcome
-    return (
-        f"## Training\n\n{outcome.steps} steps. In all, {outcome.all_body_rows} rows went through "
-        f"the encoder, in {outcome.all_seconds:.0f} seconds. The main options of `aang train`:\n\n"
-        + table(["option", "value"], rows)
-    )
-
-
-def _weights(run: Run) -> str:
-    records = run.records
-    if not records.objectives:
-        return ""
-    late = records.mean_weights(0.5, 1)
-    ranked = sorted(late, key=lambda name: -late[name])[:LISTED]
-    return (
-        "## What was learned\n\nMean weight in the last half of training, the heaviest "
-        f"{len(ranked)} of {len(late)} objectives; λ_e was "
-        f"{records.rounds[-1].end_task_weight:.3f} at the end.\n\n"
-        + table(["objective", "weight"], [[f"`{n}`", f"{late[n]:.4f}"] for n in ranked])
-    )
-
-
-def _made(run: Run) -> str:
-    used = set(run.plugins.primitives.values())
-    rows = [
-        [plugin.distribution, plugin.version]
-        for plugin in run.plugins.plugins
-        if plugin.distribution in used or plugin.distribution == "aang-core"
-    ]
-    rows += [[name, version(name)] for name in ("torch", "transformers")]
-    return "## Made with\n\n" + table(["distribution", "version"], rows)
-
-
-def _code(label: str) -> str:
-    return f"“{plain(label)}”"
-
-
-def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose cells already are Markdown."""
-    lines = [list(header), ["---"] * len(header), *map(list, rows)]
-    # A bar ends a cell even in code.
-    cells = ([re.sub(r"(?<!\\)\|", r"\|", cell) for cell in line] for line in lines)
-    return "".join("| " + " | ".join(line) + " |\n" for line in cells)
+def cell(text: Any) -> str:
+    """:func:`plain`, in a cell of a table, which a bar would end even in code."""
+    return re.sub(r"(?<!\\)\|", r"\|", plain(text))
 
 
 def plain(text: Any) -> str:

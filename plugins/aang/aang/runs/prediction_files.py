@@ -20,11 +20,9 @@ from aang_core.objectives.stages import ReadReport
 from aang_core.printable import ACTING, one_line, printable
 from aang_core.storage.durable import csv_line, whole_file, writing
 
-Format = Literal["jsonl", "csv", "parquet"]
+Format = Literal["jsonl", "csv"]
 
 PROBABILITIES = "probabilities"
-
-_AT_ONCE = 4096  # rows of a group of Parquet
 
 _ESCAPED = re.compile(f"{ACTING.pattern[:-1]}\ud800-\udfff]")
 """What JSON Lines write as an escape: what a terminal acts upon, and halves of surrogate pairs."""
@@ -180,19 +178,14 @@ def format_of(out: Path | None, chosen: Format | None) -> Format:
     """The format of the output: as chosen, else by the extension of the file, else JSON Lines.
 
     Raises:
-        ConfigError: the extension names no format, or Parquet would go to standard output.
+        ConfigError: the extension names no format.
     """
-    if out is None:
-        if chosen == "parquet":
-            raise ConfigError("--format parquet: needs a file; give --out FILE.parquet")
-        return chosen or "jsonl"
-    kinds: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl"}
-    kinds |= {".csv": "csv", ".parquet": "parquet"}
-    found = chosen or kinds.get(out.suffix.lower())
+    kinds: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+    found = chosen or ("jsonl" if out is None else kinds.get(out.suffix.lower()))
     if found is None:
         raise ConfigError(
-            f"--out {out}: the format is not clear from the extension; end the name in .jsonl, "
-            ".csv or .parquet, or give --format"
+            f"--out {out}: the format is not clear from the extension; end the name in .jsonl or "
+            ".csv, or give --format"
         )
     return found
 
@@ -204,7 +197,6 @@ def write_predictions(
     labels: Sequence[str],
     *,
     columns: Sequence[str] = (),
-    source: Path | None = None,
 ) -> None:
     """Write predictions to a file, completely or not at all, or to standard output as they come.
 
@@ -214,7 +206,6 @@ def write_predictions(
         kind: the format; None writes the labels alone.
         labels: the classes.
         columns: the columns of a table without rows; otherwise those of the first row count.
-        source: the file that the rows come from, whose columns keep their types in Parquet.
 
     Raises:
         DataError: a row does not fit the format, or has a column that predictions have too.
@@ -227,12 +218,12 @@ def write_predictions(
             sys.stdout.write(line)
             sys.stdout.flush()
         return
-    with writing(out), whole_file(out, shared=True) as draft:
-        if kind == "parquet":
-            _write_parquet(_Table(found, labels, columns), draft, source)
-        else:
-            with draft.open("w", encoding="utf-8", newline="") as stream:
-                stream.writelines(_lines(found, kind, labels, columns, str))
+    with (
+        writing(out),
+        whole_file(out, shared=True) as draft,
+        draft.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        stream.writelines(_lines(found, kind, labels, columns, str))
 
 
 def check_output(path: Path) -> None:
@@ -256,9 +247,7 @@ def _lines(
 ) -> Iterator[str]:
     """The lines of a text file; ``show`` escapes in CSV what a terminal acts upon."""
     if kind == "csv":
-        table = _Table(found, labels, columns)
-        yield csv_line(map(show, table.header))
-        for values in table.rows:
+        for values in _table(found, labels, columns):
             yield csv_line(_cell(value, show) for value in values)
         return
     for row, prediction in found:
@@ -277,82 +266,31 @@ def _lines(
         yield _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", document) + "\n"
 
 
-class _Table:
-    """Predictions as a table, whose first row names the columns of the input.
+def _table(found: Found, labels: Sequence[str], columns: Sequence[str]) -> Iterator[Sequence[Any]]:
+    """Predictions as a table: the header, and a row for each of them.
 
-    Halves of surrogate pairs, which no table can hold, are replaced by U+FFFD.
+    The first row names the columns of the input. Halves of surrogate pairs, which no table can
+    hold, are replaced by U+FFFD.
 
     Args:
         found: the rows with their predictions.
         labels: the classes, each with a column for its probability.
         columns: the columns of a table without rows.
     """
-
-    def __init__(self, found: Found, labels: Sequence[str], columns: Sequence[str]) -> None:
-        rows = iter(found)
-        first = list(islice(rows, 1))
-        names = tuple(first[0][0].columns if first else columns)
-        added = (PREDICTED, *(f"probability:{label}" for label in labels))
-        _refuse_taken(names, added, first[0][0].where if first else "the header")
-        self.header: list[str] = [well_formed_value(name) for name in (*names, *added)]
-        self.rows = self._values(chain(first, rows), names, labels)
-
-    @staticmethod
-    def _values(found: Found, names: Sequence[str], labels: Sequence[str]) -> Iterator[list[Any]]:
-        for row, prediction in found:
-            if further := [name for name in row.columns if name not in names]:
-                raise DataError(
-                    f"{row.where}: has a column {further[0]!r} that the first row does not have. A "
-                    "table has the same columns in every row; write JSON Lines instead"
-                )
-            values = [well_formed_value(row.columns.get(name)) for name in names]
-            shares = [prediction.probabilities[label] for label in labels]
-            yield [*values, prediction.label, *shares]
-
-
-def _write_parquet(table: _Table, out: Path, source: Path | None) -> None:
-    """Write a table, a group of rows at a time; without types in the source the first decides.
-
-    Objects of JSON are written as text, as in CSV: a type made of the first group's fields would
-    lose those that only later rows have.
-    """
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    kept: dict[str, pa.Field] = {}
-    if source is not None and source.suffix.lower() == ".parquet":
-        kept = {field.name: field for field in parquet.read_schema(source)}
-
-    def records() -> Iterator[dict[str, Any]]:
-        for values in table.rows:
-            row = dict(zip(table.header, values, strict=True))
-            as_text = [n for n, v in row.items() if n not in kept and _has_objects(v)]
-            yield row | {name: _cell(row[name], str) for name in as_text}
-
-    rows, number = records(), 0
-    group = list(islice(rows, _AT_ONCE))
-    try:
-        found = pa.Table.from_pylist(group or [dict.fromkeys(table.header)]).schema
-        # A column that is null so far may hold anything later, most likely text.
-        typed = [f.with_type(pa.string()) if pa.types.is_null(f.type) else f for f in found]
-        schema = pa.schema([kept.get(field.name, field) for field in typed])
-        with parquet.ParquetWriter(out, schema) as writer:
-            while group:
-                writer.write_table(pa.Table.from_pylist(group, schema=schema))
-                number += len(group)
-                group = list(islice(rows, _AT_ONCE))
-    except (pa.ArrowException, OverflowError) as error:
-        raise DataError(
-            f"after row {number}: a column changes its type, or holds what Parquet cannot "
-            f"({error}). It has one type a column, and whole numbers of at most 64 bits; write "
-            "JSON Lines instead"
-        ) from error
-
-
-def _has_objects(value: Any) -> bool:
-    if isinstance(value, list):
-        return any(map(_has_objects, value))
-    return isinstance(value, dict)
+    rows = iter(found)
+    first = list(islice(rows, 1))
+    names = tuple(first[0][0].columns if first else columns)
+    added = (PREDICTED, *(f"probability:{label}" for label in labels))
+    _refuse_taken(names, added, first[0][0].where if first else "the header")
+    yield [well_formed_value(name) for name in (*names, *added)]
+    for row, prediction in chain(first, rows):
+        if further := [name for name in row.columns if name not in names]:
+            raise DataError(
+                f"{row.where}: has a column {further[0]!r} that the first row does not have. A "
+                "table has the same columns in every row; write JSON Lines instead"
+            )
+        values = [well_formed_value(row.columns.get(name)) for name in names]
+        yield [*values, prediction.label, *(prediction.probabilities[label] for label in labels)]
 
 
 def _refuse_taken(present: Iterable[str], added: Sequence[str], where: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -27,7 +27,13 @@ class _TextOptions(Section):
 
 
 class PreparationConfig(ComputingOptions, OptimizerOptions, LoadingOptions, _TextOptions):
-    """The resolved options of a preparation."""
+    """The resolved options of a preparation.
+
+    Attributes:
+        adam_eps: ε of AdamW, which is no option here.
+    """
+
+    adam_eps: ClassVar[float] = 1e-8
 
     minutes: Rate | None = Field(
         None, description=f"minutes to train; default: {DEFAULT_MINUTES:g} if --steps is not given"

@@ -6,7 +6,7 @@ Importing this module imports no torch.
 import itertools
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -138,32 +138,59 @@ def _numbered(config: TrainConfig, number: int) -> Path:
 
 
 @contextmanager
-def opened(out: Path, *, resume: bool, processes: "Processes") -> Iterator[RunFolder]:
+def opened(
+    out: Path,
+    *,
+    resume: bool,
+    processes: "Processes",
+    place: str = ".",
+    command: Callable[..., str] = resume_command,
+    save_memory: bool = False,
+) -> Iterator[RunFolder]:
     """Open and lock a run folder.
 
     If an error leaves a run that can be resumed, the error gets a note with the command. A new
     folder is removed if nothing could be written to it. With several processes, the first one
     creates the folder and writes to it.
+
+    Args:
+        out: the folder.
+        resume: whether an interrupted run goes on in it.
+        processes: the processes that share the run.
+        place: the folder in ``out`` that holds what is recorded.
+        command: makes the command that resumes what is in ``out``, with further options.
+        save_memory: whether less memory is not to be had by recomputing activations.
     """
-    from aang.runs.memory_needed import running_out_told
+    from aang.runs.memory import lowered, running_out_told
+
+    folder = RunFolder(out / place, writes=processes.first)
+
+    def how_to_go_on(error: AangError) -> str:
+        kept = any(out.rglob(f"checkpoints/*/{MANIFEST}"))
+        so_far = "What was trained is kept." if kept else "No step has been saved yet."
+        options: tuple[str, ...] = ()
+        if isinstance(error, OutOfMemoryError):
+            options = lowered(error, save_memory=save_memory)
+        return f"{so_far} To go on:\n    {command(out, *options)}"
 
     if not processes.first:
         processes.wait()
         try:
             with running_out_told():
-                yield RunFolder(out, writes=False)
+                yield folder
         except OutOfMemoryError as error:
             # The first process hears only that this one has died.
-            error.add_note(_how_to_go_on(out, error))
+            error.add_note(how_to_go_on(error))
             raise
         return
     existed = out.is_dir()
     new = not resume and not (existed and any(out.iterdir()))
-    folder = RunFolder(out) if resume else RunFolder.create(out)
+    if not resume:
+        RunFolder.create(folder.path)
     try:
-        with locked(out), running_out_told():
+        with locked(folder.path), running_out_told():
             if resume:
-                check_unfinished(out)
+                check_unfinished(folder.path)
             processes.wait()
             yield folder
     except LockedError:
@@ -171,17 +198,10 @@ def opened(out: Path, *, resume: bool, processes: "Processes") -> Iterator[RunFo
     except AangError as error:
         if resume and isinstance(error, DataError):
             raise  # what is there cannot be resumed by this version, so no command is offered
-        if (out / "config.yaml").is_file():
-            error.add_note(_how_to_go_on(out, error))
+        if (folder.path / "config.yaml").is_file():
+            error.add_note(how_to_go_on(error))
         elif new:
             shutil.rmtree(out, ignore_errors=True)
             if existed:
                 out.mkdir(exist_ok=True)
         raise
-
-
-def _how_to_go_on(out: Path, error: AangError) -> str:
-    kept = any(out.rglob(f"checkpoints/*/{MANIFEST}"))
-    so_far = "What was trained is kept." if kept else "No step has been saved yet."
-    options = error.go_on_with if isinstance(error, OutOfMemoryError) else ()
-    return f"{so_far} To go on:\n    {resume_command(out, *options)}"

@@ -51,34 +51,6 @@ class Records:
     evaluations: Sequence[DevScores]
     rounds: Sequence[Round]
 
-    @classmethod
-    def read(cls, folder: Path, logs: Mapping[str, str]) -> "Records":
-        """Read the records of a run.
-
-        Args:
-            folder: the run folder.
-            logs: the SHA-256 of its logs, as ``result.json`` has them.
-
-        Raises:
-            DataError: another version wrote the run, or a file is damaged.
-        """
-        try:
-            records = cls(
-                read_part(DataStatistics, folder),
-                read_part(Evaluation, folder),
-                read_lines(DevScores, folder),
-                read_lines(Round, folder),
-            )
-        except FileNotFoundError as error:
-            raise _missing(folder, error) from error
-        for name in (DevScores.file, Round.file):
-            if name in logs and digest_of(folder / name) != logs[name]:
-                raise DataError(
-                    f"{folder / name}: is damaged: it has changed since the run finished. Restore "
-                    "it, or train the run again"
-                )
-        return records
-
     @property
     def objectives(self) -> list[str]:
         """Names of the objectives, in the order of the space."""
@@ -202,8 +174,27 @@ class Run:
 
     @cached_property
     def records(self) -> Records:
-        """What the run recorded about its data, its training and its model."""
-        records = Records.read(self.folder, self.outcome.logs)
+        """What the run recorded about its data, its training and its model.
+
+        Raises:
+            DataError: another version wrote the run, or a file is damaged.
+        """
+        folder, logs = self.folder, self.outcome.logs
+        try:
+            records = Records(
+                read_part(DataStatistics, folder),
+                read_part(Evaluation, folder),
+                read_lines(DevScores, folder),
+                read_lines(Round, folder),
+            )
+        except FileNotFoundError as error:
+            raise _missing(folder, error) from error
+        for name in (DevScores.file, Round.file):
+            if name in logs and digest_of(folder / name) != logs[name]:
+                raise DataError(
+                    f"{folder / name}: is damaged: it has changed since the run finished. Restore "
+                    "it, or train the run again"
+                )
         scored = [records.evaluation.dev.scores, *(line.dev for line in records.evaluations)]
         if any(self.metric not in scores for scores in scored):
             raise DataError(

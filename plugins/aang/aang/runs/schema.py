@@ -247,29 +247,37 @@ class SourceTexts(Part):
     cut: Count
 
 
-class DataStatistics(FilePart):
-    """Statistics of the data: ``data.json``.
+class DataSizes(Part):
+    """How much data a run has.
 
     Attributes:
         task: the end task's name.
-        task_type: its kind.
-        digest: the digest of the end task's data.
         parts: ``train``, ``dev`` and, if there is test data, ``test``.
         sources: the data of objectives, by the name of the data primitive.
         class_weights: the weight of each class in the end task's loss, if they differ.
         balanced_rows: whether the end task's rows are drawn so that classes come equally often.
+    """
+
+    task: str
+    parts: dict[str, LabelledRows]
+    sources: dict[str, SourceTexts]
+    class_weights: dict[str, Number] = {}
+    balanced_rows: bool = False
+
+
+class DataStatistics(DataSizes, FilePart):
+    """Statistics of the data: ``data.json``.
+
+    Attributes:
+        task_type: the kind of the end task.
+        digest: the digest of the end task's data.
         notes: notes about the data, a sentence each.
     """
 
     file: ClassVar[str] = "data.json"
 
-    task: str
     task_type: str = ONE_CLASS.task_type
     digest: str = ""
-    parts: dict[str, LabelledRows]
-    sources: dict[str, SourceTexts]
-    class_weights: dict[str, Number] = {}
-    balanced_rows: bool = False
     notes: list[str]
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from aang.assembly.assembly import Assembly
 from aang.corpora.labelled_task import contradictions, overlaps
-from aang.runs.schema import Count, DataStatistics, LabelledRows, Number, Part, SourceTexts
+from aang.runs.schema import Count, DataSizes, DataStatistics, Number, Part
 from aang_core.tasks.signals import AGAINST_DEV, END_TASK
 
 _LISTED = 8
@@ -70,17 +70,12 @@ class PluginOption(Part):
     plugin: str
 
 
-class Summary(Part):
+class Summary(DataSizes):
     """What a run is about to do.
 
     Attributes:
-        task: the end task's name.
-        parts: sizes, label counts and cut texts of ``train``, ``dev`` and ``test``.
-        class_weights: the weight of each class in the end task's loss, if they differ.
-        balanced_rows: whether the end task's rows are drawn so that classes come equally often.
         overlaps: how many examples of a part have a text of an earlier part, as ``dev in train``.
         contradictory: texts that occur with different labels.
-        sources: the texts of objectives, by data primitive.
         encoder: the encoder's folder or hub name, or what it is without one.
         parameters: number of parameters of its body.
         head: where the end task's head comes from, and why, if the encoder's folder has one.
@@ -99,13 +94,8 @@ class Summary(Part):
         expected: what the training takes; None unless it was measured.
     """
 
-    task: str
-    parts: dict[str, LabelledRows]
-    class_weights: Mapping[str, Number] = Field(default_factory=dict)
-    balanced_rows: bool = False
     overlaps: dict[str, Count]
     contradictory: ContradictoryTexts
-    sources: dict[str, SourceTexts]
     encoder: str
     parameters: Count
     head: str | None = None
@@ -149,10 +139,7 @@ def summary_of(assembly: Assembly, statistics: DataStatistics, device: str) -> S
     if head is not None and stages:
         head = "new: pre-training leaves an encoder without a head"
     return Summary(
-        task=task.name,
-        parts=statistics.parts,
-        class_weights=statistics.class_weights,
-        balanced_rows=statistics.balanced_rows,
+        **{name: getattr(statistics, name) for name in DataSizes.model_fields},
         overlaps={f"{a} in {b}": count for (a, b), count in overlaps(parts).items()},
         contradictory=ContradictoryTexts.without_empty(
             texts=len(repeated),
@@ -160,7 +147,6 @@ def summary_of(assembly: Assembly, statistics: DataStatistics, device: str) -> S
             first=first[0],
             labels=list(labels),
         ),
-        sources=statistics.sources,
         encoder=config.model or "the demo's small encoder",
         parameters=sum(p.numel() for p in assembly.model.body.parameters()),
         head=head,

@@ -19,22 +19,20 @@ from aang.config import TrainConfig, with_absolute_paths
 from aang.runs import inputs, outcome
 from aang.runs.before import check, prepare
 from aang.runs.cost import CostLog
+from aang.runs.encoder_training import pretrain
 from aang.runs.files import ScoresLog, append_line, record_model, what_is_wrong, write_part
 from aang.runs.final_fine_tuning import fine_tune
 from aang.runs.linear_controls import controls_of
-from aang.runs.memory_needed import lowering_told
 from aang.runs.model_card import card_of
-from aang.runs.pretraining import pretrain
 from aang.runs.resume import opened
 from aang.runs.run import Run
 from aang.runs.schema import Cost, DataStatistics, DevScores, Result, Round, StageResult, TrainRows
-from aang.runs.training import During, build_trainer
+from aang.runs.training import During, build_trainer, checkpoints_in
 from aang_core.errors import PluginError
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import Plugins
 from aang_core.storage.checksums import summary
 from aang_core.storage.run_folder import RunFolder
-from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.trainer import Observer
 
 
@@ -74,28 +72,25 @@ def train_run(
     if resume:
         earlier, newer = inputs.plugin_changes(out, plugins)
         changes = [*earlier, *newer]
-        if not accept_changes:
-            inputs.refuse_other_rows(out, sources.draw)
         before = inputs.recorded_inputs(out)
     with inputs.threads_of(before, device) as told:
         if told is not None:
             during.say(told)
-        ready = prepare(sources, during)
-        now = inputs.inputs_of(ready.assembly, device, processes)
+        assembly, report, statistics = prepare(sources, during)
+        now = inputs.inputs_of(assembly, device, processes)
         inputs.refuse_other_inputs(now, processes)
         changed: inputs.Inputs | None = now
         if before is not None:
             changed = inputs.accepted(out, before, now, accept_changes, during.say)
         with (
             during.interruption.deferred(),
-            opened(out, resume=resume, processes=processes) as folder,
-            lowering_told(ready.memory, device),
+            opened(
+                out, resume=resume, processes=processes, save_memory=sources.config.save_memory
+            ) as folder,
         ):
             write_part(folder, inputs.plugins_used(plugins, sources, changes))
-            _write_beginning(folder, ready.assembly, ready.statistics, changed)
-            reader, report = ready.assembly.reader, ready.report
-            assembly, sources = ready.assembly, ready.assembly.sources
-            del ready
+            _write_beginning(folder, assembly, statistics, changed)
+            reader, sources = assembly.reader, assembly.sources
             stages: dict[str, StageResult] = {}
             if sources.plan.pretraining:
                 # Each stage loads its own encoder, which needs the memory.
@@ -201,14 +196,8 @@ def train_and_evaluate(assembly: Assembly, folder: RunFolder, during: During) ->
     registry = assembly.sources.registry
     plugins = observers(registry, config, folder.path) if processes.first else []
     watching = during.observe("", config.steps, config.metric)
-    checkpointer = Checkpointer(
-        folder,
-        "checkpoints",
-        (Round.file, DevScores.file, Cost.file),
-        seconds=config.checkpoint_every,
-        interruption=during.interruption,
-        processes=processes,
-    )
+    logs = (Round.file, DevScores.file, Cost.file)
+    checkpointer = checkpoints_in(folder, ".", config, during, logs)
     log = _Log(folder, config.weighter)
     told: list[Observer] = [log, cost, *plugins, *watching]
     trainer = build_trainer(assembly, during.device, told, checkpointer, processes)

@@ -1,11 +1,13 @@
 """What all trainings of a run have in common: device, processes, observers, trainer, scores."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._functorch import config as functorch
 
 from aang.assembly.assembly import Assembly
@@ -14,17 +16,25 @@ from aang.config import TrainConfig
 from aang.corpora.tokens import TokenRows
 from aang.runs.computing import in_effect
 from aang.runs.devices import CPU, automatic_device, device_called
-from aang.runs.free_memory import ReturnsFreeMemory
+from aang.runs.memory import ReturnsFreeMemory
+from aang.runs.preparation_config import PreparationConfig
+from aang.runs.schema import DevScores
 from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.engine import check_engine
 from aang_core.gradients.passes import Passes, Precision
+from aang_core.plugins.primitive import Primitive
 from aang_core.plugins.registry import TargetEntry
+from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
+from aang_core.tasks.weighting import TaskCard
 from aang_core.training.bench import RunTasks, StepSettings
+from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.evaluation import LOSS
 from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import OptimizerSettings
+from aang_core.training.rows import RowBudget
 from aang_core.training.setup import TrainingSettings, can_train, check_trains, make_trainer
 from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer, Watching
 
@@ -178,7 +188,7 @@ def build_trainer(
     )
 
 
-def base_optimizer(config: TrainConfig) -> OptimizerSettings:
+def base_optimizer(config: TrainConfig | PreparationConfig) -> OptimizerSettings:
     """The optimiser settings that all trainings of a run share; stages change the rates."""
     return OptimizerSettings(
         lr=config.lr,
@@ -188,6 +198,100 @@ def base_optimizer(config: TrainConfig) -> OptimizerSettings:
         warmup=config.warmup,
         max_grad_norm=config.max_grad_norm,
     )
+
+
+def settings_alone(
+    config: TrainConfig | PreparationConfig,
+    optimizer: OptimizerSettings,
+    schedule: Schedule,
+    batch_size: int,
+) -> TrainingSettings:
+    """The settings of a training on a single task.
+
+    Args:
+        config: the options of the whole command.
+        optimizer: its optimiser.
+        schedule: its steps and evaluations.
+        batch_size: its rows per step.
+    """
+    return TrainingSettings(
+        optimizer=optimizer,
+        schedule=schedule,
+        step=StepSettings(
+            RowBudget(batch_size, 1, 1, config.micro_batch_size), on_nan=config.on_nan
+        ),
+        seed=config.seed,
+        engine=EngineSettings(precision=in_effect(config.precision)),
+        dev_head=DevHeadSettings(kind="end-task"),
+    )
+
+
+def checkpoints_in(
+    folder: RunFolder,
+    place: str,
+    config: TrainConfig | PreparationConfig,
+    during: During,
+    logs: Sequence[str] = (DevScores.file,),
+) -> Checkpointer:
+    """The checkpoints of a training, in the folder ``place`` of the run, with its logs there."""
+    return Checkpointer(
+        folder,
+        str(Path(place, "checkpoints")),
+        [str(Path(place, name)) for name in logs],
+        seconds=config.checkpoint_every,
+        interruption=during.interruption,
+        processes=during.processes,
+    )
+
+
+@contextmanager
+def trained_alone(
+    body: nn.Module,
+    tasks: RunTasks,
+    alone: Primitive,
+    settings: TrainingSettings,
+    checkpointer: Checkpointer,
+    *,
+    evaluate: Callable[[int], Mapping[str, float]],
+    watching: Watching,
+    processes: Processes,
+) -> Iterator[Trainer]:
+    """Train on a single task, from the last checkpoint if there is one.
+
+    Checkpoints are deleted at the end of the block, which writes what was trained.
+
+    Args:
+        body: the module to train, on its device.
+        tasks: the task as the end task, with no auxiliary ones.
+        alone: the weighter that trains the end task alone.
+        settings: the options, from `settings_alone`.
+        checkpointer: its checkpoints.
+        evaluate: returns the scores of the current model, given the number of steps so far.
+        watching: who is told, and how long it may take.
+        processes: the processes that share the training.
+
+    Yields:
+        The trainer, when it has trained.
+
+    Raises:
+        Interrupted: somebody asked to stop; a checkpoint has been written.
+    """
+    card = TaskCard(tasks.end_task.name, tasks.end_task.factors)
+    trainer: Trainer = make_trainer(
+        body,
+        tasks,
+        CheckedWeighter.make(alone, card, [], {}),
+        settings,
+        evaluate=lambda: evaluate(trainer.bench.steps),
+        watching=replace(watching, boundary=checkpointer),
+        processes=processes,
+    )
+    checkpointer.load(trainer)
+    processes.wait()
+    trainer.train()
+    yield trainer
+    checkpointer.drop_all()
+    processes.wait()
 
 
 def _engine_settings(config: TrainConfig, engine: TargetEntry | None) -> EngineSettings:
