@@ -7,7 +7,6 @@ import torch
 
 # Which words a text has is private, and a sample alone would not show every one of them.
 from aang_plugin_s2orc.domain.sampling import _words, nearest, uniform
-from aang_plugin_s2orc.domain.seen import Seen
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -76,20 +75,3 @@ def test_nothing_is_nearest_to_texts_without_words() -> None:
     """Stop words and single characters are left out of the comparison."""
     with pytest.raises(DataError, match="--sample random"):
         nearest(1, ["To be or not to be", "x + y"])
-
-
-def test_what_came_before_is_known_and_little_else() -> None:
-    seen = Seen(bits=2**18)
-    assert not any(seen.add(f"text {i}") for i in range(2000))
-    assert all(seen.add(f"text {i}") for i in range(2000))
-    wrong = sum(seen.add(f"other {i}") for i in range(2000))
-    assert wrong <= 2
-
-
-def test_what_came_before_is_known_however_much_it_is() -> None:
-    """A first filter for 4,096 texts is followed by larger ones, two bytes a text."""
-    seen = Seen(bits=2**16)
-    wrong = sum(seen.add(f"text {i}") for i in range(50_000))
-    assert wrong <= 4 * 50
-    assert all(seen.add(f"text {i}") for i in range(50_000))
-    assert seen.nbytes == (1 + 2 + 4 + 8) * 2**13
