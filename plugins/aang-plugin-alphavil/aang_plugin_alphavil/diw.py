@@ -51,10 +51,8 @@ class Diw(Weighter):
         offload: bool = False,
     ) -> None:
         self._end_task = end_task.name
-        self._lr = number_option("weighter option lr", lr, "a number that is not negative", low=0)
-        self._tries = whole_number_option(
-            "weighter option tries", tries, "a number of joint trainings, 1 or more"
-        )
+        self._lr = number_option("weighter option lr", lr, low=0)
+        self._tries = whole_number_option("weighter option tries", tries)
         self._fraction = fraction_option(fraction)
         self._sample_size = sample_size_option(n, auxiliaries)
         self._offload = bool(offload)

@@ -64,21 +64,12 @@ class AutoSem(Weighter):
         self._rounds = Rounds(k, dev_rows)
         self.round_steps = self._rounds.k
         self._end_task_weight = number_option(
-            "weighter option end_task_weight",
-            end_task_weight,
-            "λ_e in the rounds of other tasks, from 0 to below 1 (at 1 they would not be trained)",
-            low=0,
-            high=1,
-            below_high=True,
+            "weighter option end_task_weight", end_task_weight, low=0, high=1, below_high=True
         )
         self._arms = BetaArms(
             [end_task.name, *(card.name for card in auxiliaries)],
-            prior=number_option(
-                "weighter option prior", prior, "a number above 0", low=0, above_low=True
-            ),
-            decay=number_option(
-                "weighter option decay", decay, "a number from 0 to 1", low=0, high=1
-            ),
+            prior=number_option("weighter option prior", prior, low=0, above_low=True),
+            decay=number_option("weighter option decay", decay, low=0, high=1),
         )
         self._score: float | None = None
         self._last: dict[str, Any] = {}

@@ -81,18 +81,9 @@ class FactoredBandit(Weighter):
         self._choices = Choices(
             auxiliaries,
             _candidates(end_task_weights),
-            whole_number_option(
-                "weighter option n", n, "the number of objectives trained together, 1 or more"
-            ),
+            whole_number_option("weighter option n", n),
         )
-        decay = number_option(
-            "weighter option decay",
-            decay,
-            "a number from 0 to below 1 (at 1 nothing would be remembered)",
-            low=0,
-            high=1,
-            below_high=True,
-        )
+        decay = number_option("weighter option decay", decay, low=0, high=1, below_high=True)
         self._beliefs = Beliefs(
             self._choices.factors,
             prior=_deviation("prior", prior),
@@ -216,14 +207,7 @@ def _candidates(weights: object) -> list[float]:
             "such as [0.5, 1.0]"
         )
     numbers = [
-        number_option(
-            "weighter option end_task_weights",
-            weight,
-            "candidates for λ_e above 0 and at most 1",
-            low=0,
-            high=1,
-            above_low=True,
-        )
+        number_option("weighter option end_task_weights", weight, low=0, high=1, above_low=True)
         for weight in weights
     ]
     if len({f"{number:g}" for number in numbers}) < len(numbers):
@@ -234,10 +218,4 @@ def _candidates(weights: object) -> list[float]:
 
 
 def _deviation(name: str, value: float) -> float:
-    return number_option(
-        f"weighter option {name}",
-        value,
-        "a standard deviation from 0.001 to 1000",
-        low=1e-3,
-        high=1e3,
-    )
+    return number_option(f"weighter option {name}", value, low=0.001, high=1000.0)

@@ -17,14 +17,10 @@ class Rounds:
     """
 
     def __init__(self, k: int, dev_rows: int | None) -> None:
-        self.k = whole_number_option("weighter option k", k, "the steps of a round, 1 or more")
-        self.dev_rows = (
-            None
-            if dev_rows is None
-            else whole_number_option(
-                "weighter option dev_rows", dev_rows, "1 or more, or null for the whole dev set"
-            )
-        )
+        self.k = whole_number_option("weighter option k", k)
+        if dev_rows is not None:
+            whole_number_option("weighter option dev_rows", dev_rows)
+        self.dev_rows = dev_rows
 
     def score(self, bench: Workbench) -> float:
         """The dev score of the current model.

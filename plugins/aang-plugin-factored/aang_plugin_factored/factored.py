@@ -104,8 +104,6 @@ class Factored(StepwiseWeighter):
         weight = number_option(
             "weighter option end_task_weight",
             end_task_weight,
-            "the λ_e to start from, a number between 0 and 1, both excluded because no finite "
-            "logit stands for them",
             low=0,
             high=1,
             above_low=True,
@@ -215,18 +213,12 @@ class Factored(StepwiseWeighter):
 
 
 def _learning_rate(name: str, value: float) -> float:
-    return number_option(f"weighter option {name}", value, "a number that is not negative", low=0)
+    return number_option(f"weighter option {name}", value, low=0)
 
 
 def _share(value: float) -> float:
     return number_option(
-        "weighter option free_share",
-        value,
-        "a number between 0 and 1, both excluded",
-        low=0,
-        high=1,
-        above_low=True,
-        below_high=True,
+        "weighter option free_share", value, low=0, high=1, above_low=True, below_high=True
     )
 
 
@@ -239,5 +231,5 @@ def _scaling(
             f"weighter option scaling is {scaling!r}; give paper or released, which is that of "
             "the authors' code"
         )
-    whole_number_option("weighter option scaling_rows", rows, "a number of rows, 1 or more")
+    whole_number_option("weighter option scaling_rows", rows)
     return ReleasedScaling(auxiliaries, factors, rows) if scaling == "released" else None

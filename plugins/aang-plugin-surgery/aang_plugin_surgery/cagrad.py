@@ -51,14 +51,7 @@ class CAGrad(Weighter):
         n: int | None = None,
     ) -> None:
         self._names = [end_task.name, *(card.name for card in auxiliaries)]
-        self._c = number_option(
-            "weighter option c",
-            c,
-            "the radius around the mean gradient, a number from 0 to below 1",
-            low=0,
-            high=1,
-            below_high=True,
-        )
+        self._c = number_option("weighter option c", c, low=0, high=1, below_high=True)
         self._sample_size = sample_size_option(n, auxiliaries)
         self._dual: dict[str, float] = {}
 
