@@ -124,7 +124,7 @@ def _trained(comparison: "Comparison", runs: "Runs", options: Mapping[str, Any])
     """
     from aang_plugin_compare.run_folders import make_root
     from aang_plugin_compare.runner import Runner, resumable
-    from aang_plugin_compare.watching import watching
+    from aang_plugin_compare.watching import Watching
 
     def tell(ended: "Ended") -> None:
         watched.ended(ended.job)
@@ -137,7 +137,8 @@ def _trained(comparison: "Comparison", runs: "Runs", options: Mapping[str, Any])
 
     cells, root = comparison.cells, runs.root
     seconds = None if options["minutes"] is None else 60 * options["minutes"]
-    with resumable(), watching(root, len(cells), quiet=options["quiet"]) as watched:
+    watched = Watching(root, len(cells), options["quiet"])
+    with resumable(), watched.bars:
         make_root(root)
         with locked(root):
             runner = Runner(runs, tell, watched.began)
