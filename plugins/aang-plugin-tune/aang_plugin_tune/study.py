@@ -232,7 +232,7 @@ class _BelowMedian(BasePruner):
         return finished >= self._after and self._median.prune(study, trial)
 
 
-class _Proposals(BaseSampler):
+class _Proposals(RandomSampler):
     """Proposes values that depend on the seed, the trial, the option and the ended trials alone.
 
     A generator that was kept from one trial to the next would be lost with the process: a search
@@ -245,19 +245,10 @@ class _Proposals(BaseSampler):
     """
 
     def __init__(self, kind: Sampler, seed: int, order: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(seed)
         self._kind = kind
         self._seed = seed
         self._order = order
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        return {}
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        return {}
 
     def sample_independent(
         self,
@@ -270,8 +261,10 @@ class _Proposals(BaseSampler):
             return json.dumps(self._order[trial.number][param_name])
         text = f"{self._seed} {trial.number} {param_name}".encode()
         seed = int.from_bytes(hashlib.sha256(text).digest()[:4], "big")
-        by_kind = {"tpe": TPESampler(multivariate=False, seed=seed), "random": RandomSampler(seed)}
-        return by_kind[self._kind].sample_independent(study, trial, param_name, param_distribution)
+        sampler: BaseSampler = RandomSampler(seed)
+        if self._kind == "tpe":
+            sampler = TPESampler(multivariate=False, seed=seed)
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
 
 def _tried(trial: FrozenTrial) -> Tried:
