@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 from aang.progress_bars import no_model_bars
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import ByteLevelBPETokenizer
 from torch import Tensor
 from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -214,8 +215,6 @@ def _drawn(logits: Tensor, top_k: int) -> Tensor:
     if 0 < top_k < logits.shape[1]:
         least = logits.topk(top_k, dim=1).values[:, -1:]
         logits = logits.masked_fill(logits < least, -torch.inf)
-    if not len(logits):
-        return torch.empty(0, dtype=torch.int64, device=logits.device)
     drawn: Tensor = torch.multinomial(logits.softmax(dim=1), 1).squeeze(1)
     return drawn
 
@@ -234,7 +233,8 @@ def train_small_lm(
     """A two-layer GPT-2, 128 wide, and its byte-level BPE; draws from torch's global generator."""
     tokenizer = _tokenizer(texts)
     end = tokenizer.vocab[_END]
-    rows = [[end, *tokenizer(text)["input_ids"][: max_tokens - 1], end] for text in texts]
+    found = [tokenizer(text)["input_ids"][: max_tokens - 1] for text in texts]
+    rows = [torch.tensor([end, *ids, end]) for ids in found]
     model = GPT2LMHeadModel(
         GPT2Config(
             vocab_size=len(tokenizer),
@@ -251,8 +251,9 @@ def train_small_lm(
     model.train()
     for _ in range(steps):
         chosen = torch.randint(len(rows), (_ROWS,)).tolist()
-        ids, labels = _padded([rows[i] for i in chosen], end)
-        logits = model(input_ids=ids).logits[:, :-1]
+        labels = pad_sequence([rows[i] for i in chosen], True, _IGNORED)
+        # A causal model sees no later token, so that it does not matter what padding is.
+        logits = model(input_ids=labels.masked_fill(labels == _IGNORED, end)).logits[:, :-1]
         loss = cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=_IGNORED)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -263,25 +264,10 @@ def train_small_lm(
 
 
 def _tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=_VOCABULARY,
-        special_tokens=[_END],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
+    tokenizer = ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator(
+        texts, _VOCABULARY, min_frequency=0, special_tokens=[_END], show_progress=False
     )
-    tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token=_END, eos_token=_END, pad_token=_END
+        tokenizer_object=tokenizer._tokenizer, bos_token=_END, eos_token=_END, pad_token=_END
     )
-
-
-def _padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
-    """Ids ``[B, T]``, and labels that ignore padding; causal models see no later token."""
-    longest = max(map(len, rows))
-    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in rows])
-    lengths = torch.tensor([len(row) for row in rows])
-    real = torch.arange(longest) < lengths[:, None]
-    return ids, ids.masked_fill(~real, _IGNORED)

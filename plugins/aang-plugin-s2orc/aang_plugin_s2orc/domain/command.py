@@ -90,7 +90,7 @@ def prepare_domain(
 
     from aang_core import DataContext
     from aang_plugin_s2orc.domain.overlap import Overlap
-    from aang_plugin_s2orc.domain.sampling import sampler_of
+    from aang_plugin_s2orc.domain.sampling import sample as draw
 
     if times <= 0:
         raise ConfigError(f"--times {times}: give a number above 0")
@@ -110,8 +110,8 @@ def prepare_domain(
     data = CheckedData(primitive.make(**options), primitive)
     context = DataContext(train=(), domain=corpus, out_of_domain=corpus, seed=seed, report=report)
     counts = dict.fromkeys(COUNTS, 0)
-    draw = sampler_of(sample, wanted, texts, seed)
-    drawn = draw(_usable(data.examples(context), overlap, counts, report))
+    candidates = _usable(data.examples(context), overlap, counts, report)
+    drawn = draw(sample, candidates, wanted, texts, seed)
     counts["written"] = len(drawn)
     if not drawn:
         raise DataError(
