@@ -135,7 +135,7 @@ class Launcher:
         at_once: number of runs that it trains at the same time.
     """
 
-    def __init__(self, at_once: int) -> None:
+    def __init__(self, at_once: int = 1) -> None:
         self.at_once = at_once
         self._lock = Lock()
         self._running: dict[Path, Callable[[bool], None]] = {}
@@ -193,11 +193,8 @@ class LocalLauncher(Launcher):
     """Starts a process of this machine for each run, which ends at once if this process dies.
 
     Args:
-        jobs: number of processes that run at the same time and share the cores.
+        at_once: number of processes that run at the same time and share the cores.
     """
-
-    def __init__(self, jobs: int = 1) -> None:
-        super().__init__(jobs)
 
     def train(self, order: Order) -> str | None:
         from aang.runs import usable_cores
@@ -220,38 +217,71 @@ class LocalLauncher(Launcher):
         return None if status == 0 else order.failure(status)
 
 
-_OPTIONS = (
-    click.option(
-        "--engine",
-        type=click.Choice(["local", "ray"]),
-        default="local",
-        show_default=True,
-        help="where runs run: as processes of this machine, or on a Ray cluster",
-    ),
-    click.option(
-        "--address",
-        metavar="HOST:PORT",
-        help="address of the Ray cluster, or auto for this machine's",
-    ),
-    click.option(
-        "--cpus-per-run", type=click.IntRange(min=1), help="CPUs per run on Ray; default: 1"
-    ),
-    click.option(
-        "--gpus-per-run", type=click.FloatRange(min=0), help="GPUs per run on Ray; default: 0"
-    ),
-    click.option(
-        "--trust-remote-code",
-        is_flag=True,
-        help="run the Python code that comes with the model, for models that have some",
-    ),
-)
+def options_of_many_runs(file: str, formats: Sequence[str]) -> Callable[[_CommandT], _CommandT]:
+    """Add the options and arguments that every command has which trains many runs.
+
+    Args:
+        file: what the command calls the file that it reads.
+        formats: the forms of its table.
+    """
+    options = (
+        click.option("--out", type=click.Path(path_type=Path), help="folder of all runs"),
+        click.option(
+            "--engine",
+            type=click.Choice(["local", "ray"]),
+            default="local",
+            show_default=True,
+            help="where runs run: as processes of this machine, or on a Ray cluster",
+        ),
+        click.option(
+            "--address",
+            metavar="HOST:PORT",
+            help="address of the Ray cluster, or auto for this machine's",
+        ),
+        click.option(
+            "--cpus-per-run", type=click.IntRange(min=1), help="CPUs per run on Ray; default: 1"
+        ),
+        click.option(
+            "--gpus-per-run", type=click.FloatRange(min=0), help="GPUs per run on Ray; default: 0"
+        ),
+        click.option(
+            "--trust-remote-code",
+            is_flag=True,
+            help="run the Python code that comes with the model, for models that have some",
+        ),
+        click.option(
+            "--format",
+            "kind",
+            type=click.Choice(formats),
+            default="text",
+            show_default=True,
+            help="format of the printed table; all of them are written",
+        ),
+        click.option(
+            "--table-only", is_flag=True, help="train nothing; make the table of finished runs"
+        ),
+        click.option("--quiet", is_flag=True, help="print only the table"),
+        click.argument(
+            "arguments",
+            metavar=f"{file} | -- [TRAIN OPTIONS]",
+            nargs=-1,
+            type=click.UNPROCESSED,
+        ),
+    )
+
+    def added(command: _CommandT) -> _CommandT:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
 
 
-def launcher_options(command: _CommandT) -> _CommandT:
-    """Add the options that say where runs run, without ``--jobs``, to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+def file_in(arguments: Sequence[str]) -> Path | None:
+    """The YAML file that the arguments of such a command begin with; None if there is none."""
+    if arguments and arguments[0].endswith((".yaml", ".yml")):
+        return Path(arguments[0])
+    return None
 
 
 @contextmanager
@@ -260,7 +290,7 @@ def chosen_launcher(root: Path, options: Mapping[str, Any]) -> Iterator[Launcher
 
     Args:
         root: the folder of the comparison.
-        options: ``jobs``, and what the options of :func:`launcher_options` say; None for what was
+        options: ``jobs``, and what those of :func:`options_of_many_runs` say; None for what was
             not given. Without an address, a Ray cluster is started on this machine.
 
     Raises:
