@@ -72,12 +72,6 @@ class CAGrad(Weighter):
     def record(self) -> Mapping[str, Any]:
         return {"dual": dict(self._dual)}
 
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Nothing to restore: nothing is learned."""
-
 
 def direction(dots: Tensor, c: float) -> tuple[Tensor, Tensor]:
     """The coefficients of d = g_0 + (c ‖g_0‖ / ‖g_w‖) g_w, and w.
