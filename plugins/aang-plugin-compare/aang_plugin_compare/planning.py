@@ -10,7 +10,7 @@ from aang.assembly import option_owners, without_unread_text
 from aang.cli import training_options
 from aang.config import TrainConfig, refuse_trust, resolve_training
 
-from aang_core import AangError, ConfigError, Registry
+from aang_core import AangError, ConfigError, Registry, load_space
 from aang_core.storage import Source
 from aang_plugin_compare.cells import Cell, Comparison, Match
 from aang_plugin_compare.comparison_file import ComparisonFile, read_content
@@ -166,13 +166,19 @@ class _Planning:
         return [self._matched(cell, cells) for cell in cells]
 
     def _owners(self, task: str, method: str) -> Owners:
-        """What may have options in the runs of a method on a task.
+        """What may have options in the runs of a method on a task; empty if the grid has none.
 
         Raises:
             ConfigError: an option is wrong, or names something that does not exist.
         """
         config = self._config(task, method)
         with told_at(f"{self.source.at(('methods', method))}: method {method}"):
+            self.registry.weighter(config.weighter)
+            # Auxiliary tasks define a space, and other spaces may list them.
+            if not config.aux_task:
+                load_space(config.space, self.registry)
+            if not any("." in name for name in self.grid):
+                return {}
             return option_owners(config, self.registry)
 
     def _cells(self, task: str, method: str, owners: Owners) -> Iterator[Cell]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import optuna
+from aang_plugin_compare.control_results import read_record
 from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner, MedianPruner, NopPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
@@ -193,18 +194,15 @@ def claim_folder(root: Path, search: Search, **how: Any) -> None:
         **how,
     }
     asked = json.loads(json.dumps(document, default=str))
-    try:
-        there = dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    there = read_record(path, lambda content: dict(json.loads(content)), f"remove {root}")
+    if there is None:
         if any((root / "runs").iterdir()):
             raise ConfigError(
                 f"--out {root}: has runs in it that no search made; give another folder"
-            ) from None
+            )
         with writing(path):
             write_file(path, json.dumps(asked, indent=2) + "\n")
         return
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path}: is damaged: {error}; remove {root}") from error
     if other := [key for key in {**asked, **there} if there.get(key) != asked.get(key)]:
         had, now = (json.dumps(of.get(other[0])) for of in (there, asked))
         raise ConfigError(
