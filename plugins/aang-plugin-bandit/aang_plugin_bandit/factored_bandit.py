@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 
-from aang_core import ConfigError, TaskCard, Weighter, Workbench, number_option, whole_number_option
+from aang_core import ConfigError, TaskCard, Workbench, number_option, whole_number_option
 from aang_plugin_bandit.beliefs import Beliefs
 from aang_plugin_bandit.choices import LEVEL, OWN, SHARE, Choice, Choices
-from aang_plugin_bandit.rounds import Rounds
+from aang_plugin_bandit.rounds import ScoredRounds
 
 DRAWS = 256
 """Number of choices that the weights in the log are averaged over."""
 
 
-class FactoredBandit(Weighter):
+class FactoredBandit(ScoredRounds):
     """Tries sets of objectives, and credits the gain in dev score to their primitives.
 
     A round takes one choice, an end-task weight λ and n objectives K. It trains for k steps with
@@ -74,10 +74,9 @@ class FactoredBandit(Weighter):
     ) -> None:
         if not isinstance(rewind, bool):
             raise ConfigError(f"weighter option rewind is {rewind!r}; give true or false")
+        super().__init__(k, dev_rows)
         self._end_task = end_task.name
         self._names = [card.name for card in auxiliaries]
-        self._rounds = Rounds(k, dev_rows)
-        self.round_steps = self._rounds.k
         self._choices = Choices(
             auxiliaries,
             _candidates(end_task_weights),
@@ -92,8 +91,6 @@ class FactoredBandit(Weighter):
         )
         self._gains = Gains(decay)
         self._rewind = rewind
-        self._score: float | None = None
-        self._last: dict[str, Any] = {}
 
     def round(self, bench: Workbench) -> None:
         """Train the best choice under a draw of the factors, and credit its gain to them.
@@ -101,19 +98,17 @@ class FactoredBandit(Weighter):
         Raises:
             AangError: a dev score is not finite.
         """
-        if self._score is None:
-            self._score = self._rounds.score(bench)
+        before = self.score_before(bench)
         (choice,) = self._choices.best(self._beliefs.draw(bench.generator))
         restore = bench.snapshot() if self._rewind else None
-        score = self._rounds.train(bench, self._coefficients(choice))
+        score = self.score_after(bench, self._coefficients(choice))
         self._last = {}
         if score is None:
             return
-        fell = score < self._score
-        y = self._gains.in_usual_ones(score - self._score)
+        y = self._gains.in_usual_ones(score - before)
         self._beliefs.learn(self._choices.shares(choice), y)
-        self._last = {"gain": score - self._score, "reward": y, "dev_score": score}
-        if restore is not None and fell:
+        self._last = {"gain": score - before, "reward": y, "dev_score": score}
+        if restore is not None and score < before:
             restore()
             self._last["rewound"] = True
         else:

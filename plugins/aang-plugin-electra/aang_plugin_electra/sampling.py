@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from aang.modeling.loading import longest_row
 from aang.progress_bars import no_model_bars
 from tokenizers import ByteLevelBPETokenizer
 from torch import Tensor
@@ -170,18 +171,10 @@ class LanguageModel:
             do_sample=True,
             temperature=settings.temperature,
             top_k=settings.top_k,
-            max_new_tokens=min(settings.max_tokens, self._positions() - 1),
+            max_new_tokens=min(settings.max_tokens, longest_row(self.model, tokenizer) - 1),
             pad_token_id=first if padding is None else padding,
         )
         return ids
-
-    def _positions(self) -> int:
-        """Number of tokens that the model takes; RoBERTa and its relatives count from padding."""
-        config = self.model.config
-        positions = int(getattr(config, "max_position_embeddings", None) or 10**6)
-        if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet"}:
-            positions -= int(config.pad_token_id or 0) + 1
-        return positions
 
     def _rewritten(self, originals: Sequence[str], settings: Sampling) -> Tensor:
         """Token ids ``[B, T]`` of texts of which the model has sampled every token."""
@@ -192,7 +185,7 @@ class LanguageModel:
             list(originals),
             padding=True,
             truncation=True,
-            max_length=min(settings.max_tokens, self._positions()),
+            max_length=min(settings.max_tokens, longest_row(self.model, self.tokenizer)),
             return_special_tokens_mask=True,
             return_tensors="pt",
         ).to(self.model.device)
