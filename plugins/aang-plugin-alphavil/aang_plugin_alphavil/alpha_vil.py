@@ -67,7 +67,9 @@ class AlphaVil(Weighter):
         self._momentum = number_option(
             "weighter option momentum", momentum, low=0, high=1, below_high=True
         )
-        self._fraction = fraction_option(fraction)
+        self._fraction = number_option(
+            "weighter option fraction", fraction, low=0, high=1, above_low=True
+        )
         self._sample_size = sample_size_option(n, auxiliaries)
         self._offload = bool(offload)
         self._weights = TaskWeights(card.name for card in (end_task, *auxiliaries))
@@ -130,12 +132,3 @@ class AlphaVil(Weighter):
             ConfigError: the state is from a run with other tasks.
         """
         self._weights.load_state_dict(state["importance"])
-
-
-def fraction_option(fraction: float) -> float:
-    """Check that ``fraction`` is above 0 and at most 1, and return it.
-
-    Raises:
-        ConfigError: it is not.
-    """
-    return number_option("weighter option fraction", fraction, low=0, high=1, above_low=True)

@@ -85,8 +85,8 @@ class FactoredBandit(ScoredRounds):
         decay = number_option("weighter option decay", decay, low=0, high=1, below_high=True)
         self._beliefs = Beliefs(
             self._choices.factors,
-            prior=_deviation("prior", prior),
-            noise=_deviation("noise", noise),
+            prior=number_option("weighter option prior", prior, low=1e-3, high=1e3),
+            noise=number_option("weighter option noise", noise, low=1e-3, high=1e3),
             decay=decay,
         )
         self._gains = Gains(decay)
@@ -210,7 +210,3 @@ def _candidates(weights: object) -> list[float]:
             f"weighter option end_task_weights is {list(weights)}; give each candidate once"
         )
     return numbers
-
-
-def _deviation(name: str, value: float) -> float:
-    return number_option(f"weighter option {name}", value, low=0.001, high=1000.0)
