@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     help="TF-IDF and the frozen encoder, each with logistic regression, in front of the table",
 )
 @click.option("--difference", is_flag=True, help="a column of differences to the baseline")
-@options_of_many_runs("SPEC.yaml", ["text", "markdown", "latex", "json"])
+@options_of_many_runs("SPEC.yaml", "comparison", ["text", "markdown", "latex", "json"])
 @click.pass_obj
 def compare(
     plugins: Plugins,

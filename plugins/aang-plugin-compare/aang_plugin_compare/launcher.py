@@ -217,15 +217,22 @@ class LocalLauncher(Launcher):
         return None if status == 0 else order.failure(status)
 
 
-def options_of_many_runs(file: str, formats: Sequence[str]) -> Callable[[_CommandT], _CommandT]:
+def options_of_many_runs(
+    file: str, out: str, formats: Sequence[str]
+) -> Callable[[_CommandT], _CommandT]:
     """Add the options and arguments that every command has which trains many runs.
 
     Args:
         file: what the command calls the file that it reads.
+        out: the folder of its runs without ``--out`` and without such a file.
         formats: the forms of its table.
     """
     options = (
-        click.option("--out", type=click.Path(path_type=Path), help="folder of all runs"),
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            help=f"folder of all runs; by default {out}, or the path of {file} without its ending",
+        ),
         click.option(
             "--engine",
             type=click.Choice(["local", "ray"]),

@@ -88,7 +88,7 @@ DEFAULT_RUNS = 20
     show_default=True,
     help="train the best setting again, with test data, which ends the search",
 )
-@options_of_many_runs("SEARCH.yaml", ["text", "markdown", "json"])
+@options_of_many_runs("SEARCH.yaml", "search", ["text", "markdown", "json"])
 @click.pass_obj
 def tune(
     plugins: Plugins,
