@@ -173,15 +173,21 @@ def _start(pid: int) -> float:
     return int(fields[19]) / os.sysconf("SC_CLK_TCK")
 
 
-class _Finished:
+class _Finished(Launcher):
     """Hands runs over to another launcher when their training has already finished."""
 
     def __init__(self, launcher: Launcher) -> None:
+        super().__init__(launcher.at_once)
         self._launcher = launcher
-        self.at_once = launcher.at_once
-        self.ready = launcher.ready
-        self.end = launcher.end
-        self.stop = launcher.stop
+
+    def ready(self) -> None:
+        self._launcher.ready()
+
+    def end(self, order: Order) -> bool:
+        return self._launcher.end(order)
+
+    def stop(self) -> None:
+        self._launcher.stop()
 
     def train(self, order: Order) -> str | None:
         order.folder.mkdir(parents=True, exist_ok=True)

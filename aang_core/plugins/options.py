@@ -10,7 +10,7 @@ from aang_core.errors import ConfigError
 def number_option(
     option: str,
     value: Any,
-    meaning: str,
+    meaning: str = "",
     *,
     low: float = -math.inf,
     high: float = math.inf,
@@ -22,7 +22,7 @@ def number_option(
     Args:
         option: the name of the option in the message, such as ``"weighter option lr"``.
         value: what the user gave.
-        meaning: what the message tells the user to give.
+        meaning: what the message tells the user to give; by default a number with these limits.
         low: the smallest value allowed.
         high: the largest value allowed.
         above_low: refuse ``low`` itself.
@@ -36,10 +36,10 @@ def number_option(
 
     Examples:
         >>> from aang_core import ConfigError, number_option
-        >>> number_option("weighter option lr", 1, "a number above 0", low=0, above_low=True)
+        >>> number_option("weighter option lr", 1, low=0, above_low=True)
         1.0
         >>> try:
-        ...     number_option("weighter option lr", 0, "a number above 0", low=0, above_low=True)
+        ...     number_option("weighter option lr", 0, low=0, above_low=True)
         ... except ConfigError as error:
         ...     print(error)
         weighter option lr is 0; give a number above 0
@@ -52,17 +52,23 @@ def number_option(
         or (above_low and value == low)
         or (below_high and value == high)
     ):
+        limits = []
+        if low > -math.inf:
+            limits.append(f"{'above' if above_low else 'of at least'} {low:g}")
+        if high < math.inf:
+            limits.append(f"{'below' if below_high else 'at most'} {high:g}")
+        meaning = meaning or f"a number {' and '.join(limits)}"
         raise ConfigError(f"{option} is {value!r}; give {meaning}")
     return float(value)
 
 
-def whole_number_option(option: str, value: Any, meaning: str, *, low: int = 1) -> int:
+def whole_number_option(option: str, value: Any, meaning: str = "", *, low: int = 1) -> int:
     """Check that an option is a whole number of at least ``low``.
 
     Args:
         option: the name of the option in the message, such as ``"weighter option steps"``.
         value: what the user gave.
-        meaning: what the message tells the user to give.
+        meaning: what the message tells the user to give; by default a whole number from ``low`` on.
         low: the smallest value allowed.
 
     Returns:
@@ -73,7 +79,7 @@ def whole_number_option(option: str, value: Any, meaning: str, *, low: int = 1) 
 
     Examples:
         >>> from aang_core import ConfigError, whole_number_option
-        >>> whole_number_option("weighter option steps", 5, "a number of steps, 1 or more")
+        >>> whole_number_option("weighter option steps", 5)
         5
         >>> try:
         ...     whole_number_option("mine.limit", 2.5, "a number of texts, 0 or more", low=0)
@@ -82,6 +88,7 @@ def whole_number_option(option: str, value: Any, meaning: str, *, low: int = 1) 
         mine.limit is 2.5; give a number of texts, 0 or more
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < low:
+        meaning = meaning or f"a whole number, {low} or more"
         raise ConfigError(f"{option} is {value!r}; give {meaning}")
     return value
 

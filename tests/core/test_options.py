@@ -1,6 +1,7 @@
 """Checks of options, and what their messages say."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -41,3 +42,18 @@ def test_a_whole_number_in_range_is_given_back(value: int, low: int) -> None:
 def test_what_is_no_whole_number_is_refused(value: object) -> None:
     with pytest.raises(ConfigError, match=r"option x is .*; give a number of steps"):
         whole_number_option("option x", value, "a number of steps")
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"low": 0, "above_low": True}, "a number above 0"),
+        ({"low": 0, "high": 1, "below_high": True}, "a number of at least 0 and below 1"),
+        ({"high": 1}, "a number at most 1"),
+    ],
+)
+def test_the_limits_say_what_to_give(limits: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^option x is 'a'; give {said}$"):
+        number_option("option x", "a", **limits)
+    with pytest.raises(ConfigError, match=r"^option x is 1; give a whole number, 2 or more$"):
+        whole_number_option("option x", 1, low=2)

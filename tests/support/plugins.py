@@ -1,9 +1,9 @@
 """Finding, loading and checking plug-ins."""
 
-from aang_testing.authoring.names import misspelled_traits
-from aang_testing.authoring.new_plugin import write_plugin
 from aang_testing.conformance import Options, checks_of, warnings_of
 from aang_testing.expectation import PROPERTY
+from aang_testing.names import misspelled_traits
+from aang_testing.new_plugin import write_plugin
 from aang_testing.rows import MASK, VOCABULARY, SampleRows
 from aang_testing.workbench import RecordingWorkbench
 

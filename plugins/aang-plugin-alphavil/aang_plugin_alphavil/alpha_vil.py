@@ -58,28 +58,18 @@ class AlphaVil(Weighter):
     ) -> None:
         self._end_task = end_task.name
         self._tuning_steps = whole_number_option(
-            "weighter option tuning_steps",
-            tuning_steps,
-            "a number of steps to tune α, 0 or more",
-            low=0,
+            "weighter option tuning_steps", tuning_steps, low=0
         )
         self._dev_batches = dev_batches
         if dev_batches is not None:
-            self._dev_batches = whole_number_option(
-                "weighter option dev_batches",
-                dev_batches,
-                "a number of batches, 1 or more, or null for the whole dev set",
-            )
-        self._lr = number_option("weighter option lr", lr, "a number that is not negative", low=0)
+            self._dev_batches = whole_number_option("weighter option dev_batches", dev_batches)
+        self._lr = number_option("weighter option lr", lr, low=0)
         self._momentum = number_option(
-            "weighter option momentum",
-            momentum,
-            "a number from 0 to below 1",
-            low=0,
-            high=1,
-            below_high=True,
+            "weighter option momentum", momentum, low=0, high=1, below_high=True
         )
-        self._fraction = fraction_option(fraction)
+        self._fraction = number_option(
+            "weighter option fraction", fraction, low=0, high=1, above_low=True
+        )
         self._sample_size = sample_size_option(n, auxiliaries)
         self._offload = bool(offload)
         self._weights = TaskWeights(card.name for card in (end_task, *auxiliaries))
@@ -142,19 +132,3 @@ class AlphaVil(Weighter):
             ConfigError: the state is from a run with other tasks.
         """
         self._weights.load_state_dict(state["importance"])
-
-
-def fraction_option(fraction: float) -> float:
-    """Check that ``fraction`` is above 0 and at most 1, and return it.
-
-    Raises:
-        ConfigError: it is not.
-    """
-    return number_option(
-        "weighter option fraction",
-        fraction,
-        "the part of a task's rows that a round trains on, a number above 0 and at most 1",
-        low=0,
-        high=1,
-        above_low=True,
-    )

@@ -12,7 +12,6 @@ from aang_core import (
     sample_size_option,
     whole_number_option,
 )
-from aang_plugin_alphavil.alpha_vil import fraction_option
 from aang_plugin_alphavil.task_weights import TaskWeights
 
 
@@ -51,11 +50,11 @@ class Diw(Weighter):
         offload: bool = False,
     ) -> None:
         self._end_task = end_task.name
-        self._lr = number_option("weighter option lr", lr, "a number that is not negative", low=0)
-        self._tries = whole_number_option(
-            "weighter option tries", tries, "a number of joint trainings, 1 or more"
+        self._lr = number_option("weighter option lr", lr, low=0)
+        self._tries = whole_number_option("weighter option tries", tries)
+        self._fraction = number_option(
+            "weighter option fraction", fraction, low=0, high=1, above_low=True
         )
-        self._fraction = fraction_option(fraction)
         self._sample_size = sample_size_option(n, auxiliaries)
         self._offload = bool(offload)
         self._weights = TaskWeights(card.name for card in (end_task, *auxiliaries))

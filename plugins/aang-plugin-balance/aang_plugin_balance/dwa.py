@@ -64,12 +64,8 @@ class DynamicWeightAverage(StepwiseWeighter):
     ) -> None:
         self._end_task = end_task.name
         self._rates = {card.name: 1.0 for card in (end_task, *auxiliaries)}
-        self._every = whole_number_option(
-            "weighter option every", every, "a number of steps, 1 or more"
-        )
-        self._temperature = number_option(
-            "weighter option temperature", temperature, "T, a number of 0.01 or more", low=0.01
-        )
+        self._every = whole_number_option("weighter option every", every)
+        self._temperature = number_option("weighter option temperature", temperature, low=0.01)
         self.sample_size = sample_size_option(n, auxiliaries)
         self._steps = 0
         self._sums: dict[str, list[float]] = {}

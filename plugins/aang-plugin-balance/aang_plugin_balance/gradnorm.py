@@ -67,12 +67,8 @@ class GradNorm(StepwiseWeighter):
         self._end_task = end_task.name
         self._weights = {card.name: 1.0 for card in (end_task, *auxiliaries)}
         self._largest: dict[str, float] = {}
-        self._lr = number_option(
-            "weighter option lr", lr, "η, a step size that is not negative", low=0
-        )
-        self._alpha = number_option(
-            "weighter option alpha", alpha, "α, a number that is not negative", low=0
-        )
+        self._lr = number_option("weighter option lr", lr, low=0)
+        self._alpha = number_option("weighter option alpha", alpha, low=0)
         self.sample_size = sample_size_option(n, auxiliaries)
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:

@@ -60,9 +60,7 @@ class Uncertainty(StepwiseWeighter):
     ) -> None:
         self._end_task = end_task.name
         self._logs = {card.name: 0.0 for card in (end_task, *auxiliaries)}
-        self._lr = number_option(
-            "weighter option lr", lr, "η, a step size that is not negative", low=0
-        )
+        self._lr = number_option("weighter option lr", lr, low=0)
         self.sample_size = sample_size_option(n, auxiliaries)
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:

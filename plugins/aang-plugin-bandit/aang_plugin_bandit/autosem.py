@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aang_core import TaskCard, Weighter, Workbench, number_option
+from aang_core import TaskCard, Workbench, number_option
 from aang_plugin_bandit.beta_arms import BetaArms
-from aang_plugin_bandit.rounds import Rounds
+from aang_plugin_bandit.rounds import ScoredRounds
 
 
-class AutoSem(Weighter):
+class AutoSem(ScoredRounds):
     """Chooses the task to train next by how often the dev score did not fall after it.
 
     The first stage of AutoSeM (Guo, Pasunuru and Bansal, NAACL 2019,
@@ -60,28 +60,16 @@ class AutoSem(Weighter):
         end_task_weight: float = 0.0,
         dev_rows: int | None = 256,
     ) -> None:
+        super().__init__(k, dev_rows)
         self._end_task = end_task.name
-        self._rounds = Rounds(k, dev_rows)
-        self.round_steps = self._rounds.k
         self._end_task_weight = number_option(
-            "weighter option end_task_weight",
-            end_task_weight,
-            "λ_e in the rounds of other tasks, from 0 to below 1 (at 1 they would not be trained)",
-            low=0,
-            high=1,
-            below_high=True,
+            "weighter option end_task_weight", end_task_weight, low=0, high=1, below_high=True
         )
         self._arms = BetaArms(
             [end_task.name, *(card.name for card in auxiliaries)],
-            prior=number_option(
-                "weighter option prior", prior, "a number above 0", low=0, above_low=True
-            ),
-            decay=number_option(
-                "weighter option decay", decay, "a number from 0 to 1", low=0, high=1
-            ),
+            prior=number_option("weighter option prior", prior, low=0, above_low=True),
+            decay=number_option("weighter option decay", decay, low=0, high=1),
         )
-        self._score: float | None = None
-        self._last: dict[str, Any] = {}
 
     def round(self, bench: Workbench) -> None:
         """Draw a task, train it for k steps, and check whether the dev score fell.
@@ -89,15 +77,14 @@ class AutoSem(Weighter):
         Raises:
             AangError: a dev score is not finite.
         """
-        if self._score is None:
-            self._score = self._rounds.score(bench)
+        before = self.score_before(bench)
         arm = self._arms.draw(bench.generator)
-        score = self._rounds.train(bench, self._coefficients(arm))
+        score = self.score_after(bench, self._coefficients(arm))
         self._last = {"arm": arm}
         if score is None:
             return
-        self._last |= {"reward": int(score >= self._score), "dev_score": score}
-        self._arms.reward(arm, score >= self._score)
+        self._last |= {"reward": int(score >= before), "dev_score": score}
+        self._arms.reward(arm, score >= before)
         self._score = score
 
     def weights(self) -> Mapping[str, float]:

@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 
-from aang_core import ConfigError, TaskCard, Weighter, Workbench, number_option, whole_number_option
+from aang_core import ConfigError, TaskCard, Workbench, number_option, whole_number_option
 from aang_plugin_bandit.beliefs import Beliefs
 from aang_plugin_bandit.choices import LEVEL, OWN, SHARE, Choice, Choices
-from aang_plugin_bandit.rounds import Rounds
+from aang_plugin_bandit.rounds import ScoredRounds
 
 DRAWS = 256
 """Number of choices that the weights in the log are averaged over."""
 
 
-class FactoredBandit(Weighter):
+class FactoredBandit(ScoredRounds):
     """Tries sets of objectives, and credits the gain in dev score to their primitives.
 
     A round takes one choice, an end-task weight λ and n objectives K. It trains for k steps with
@@ -74,35 +74,23 @@ class FactoredBandit(Weighter):
     ) -> None:
         if not isinstance(rewind, bool):
             raise ConfigError(f"weighter option rewind is {rewind!r}; give true or false")
+        super().__init__(k, dev_rows)
         self._end_task = end_task.name
         self._names = [card.name for card in auxiliaries]
-        self._rounds = Rounds(k, dev_rows)
-        self.round_steps = self._rounds.k
         self._choices = Choices(
             auxiliaries,
             _candidates(end_task_weights),
-            whole_number_option(
-                "weighter option n", n, "the number of objectives trained together, 1 or more"
-            ),
+            whole_number_option("weighter option n", n),
         )
-        decay = number_option(
-            "weighter option decay",
-            decay,
-            "a number from 0 to below 1 (at 1 nothing would be remembered)",
-            low=0,
-            high=1,
-            below_high=True,
-        )
+        decay = number_option("weighter option decay", decay, low=0, high=1, below_high=True)
         self._beliefs = Beliefs(
             self._choices.factors,
-            prior=_deviation("prior", prior),
-            noise=_deviation("noise", noise),
+            prior=number_option("weighter option prior", prior, low=1e-3, high=1e3),
+            noise=number_option("weighter option noise", noise, low=1e-3, high=1e3),
             decay=decay,
         )
         self._gains = Gains(decay)
         self._rewind = rewind
-        self._score: float | None = None
-        self._last: dict[str, Any] = {}
 
     def round(self, bench: Workbench) -> None:
         """Train the best choice under a draw of the factors, and credit its gain to them.
@@ -110,19 +98,17 @@ class FactoredBandit(Weighter):
         Raises:
             AangError: a dev score is not finite.
         """
-        if self._score is None:
-            self._score = self._rounds.score(bench)
+        before = self.score_before(bench)
         (choice,) = self._choices.best(self._beliefs.draw(bench.generator))
         restore = bench.snapshot() if self._rewind else None
-        score = self._rounds.train(bench, self._coefficients(choice))
+        score = self.score_after(bench, self._coefficients(choice))
         self._last = {}
         if score is None:
             return
-        fell = score < self._score
-        y = self._gains.in_usual_ones(score - self._score)
+        y = self._gains.in_usual_ones(score - before)
         self._beliefs.learn(self._choices.shares(choice), y)
-        self._last = {"gain": score - self._score, "reward": y, "dev_score": score}
-        if restore is not None and fell:
+        self._last = {"gain": score - before, "reward": y, "dev_score": score}
+        if restore is not None and score < before:
             restore()
             self._last["rewound"] = True
         else:
@@ -216,14 +202,7 @@ def _candidates(weights: object) -> list[float]:
             "such as [0.5, 1.0]"
         )
     numbers = [
-        number_option(
-            "weighter option end_task_weights",
-            weight,
-            "candidates for λ_e above 0 and at most 1",
-            low=0,
-            high=1,
-            above_low=True,
-        )
+        number_option("weighter option end_task_weights", weight, low=0, high=1, above_low=True)
         for weight in weights
     ]
     if len({f"{number:g}" for number in numbers}) < len(numbers):
@@ -231,13 +210,3 @@ def _candidates(weights: object) -> list[float]:
             f"weighter option end_task_weights is {list(weights)}; give each candidate once"
         )
     return numbers
-
-
-def _deviation(name: str, value: float) -> float:
-    return number_option(
-        f"weighter option {name}",
-        value,
-        "a standard deviation from 0.001 to 1000",
-        low=1e-3,
-        high=1e3,
-    )

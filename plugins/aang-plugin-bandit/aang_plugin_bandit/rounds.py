@@ -1,12 +1,13 @@
-"""A round of a bandit: k steps with the same coefficients, and the dev score after them."""
+"""What the bandits share: rounds of k steps with the same coefficients, scored on dev."""
 
 from collections.abc import Mapping
+from typing import Any
 
-from aang_core import Workbench, whole_number_option
+from aang_core import Weighter, Workbench, whole_number_option
 
 
-class Rounds:
-    """Trains k steps at a time and scores the result on a number of dev rows.
+class ScoredRounds(Weighter):
+    """A weighter that trains k steps at a time and scores the result on a number of dev rows.
 
     Args:
         k: steps per round.
@@ -16,25 +17,27 @@ class Rounds:
         ConfigError: one of them is not a positive whole number.
     """
 
-    def __init__(self, k: int, dev_rows: int | None) -> None:
-        self.k = whole_number_option("weighter option k", k, "the steps of a round, 1 or more")
-        self.dev_rows = (
-            None
-            if dev_rows is None
-            else whole_number_option(
-                "weighter option dev_rows", dev_rows, "1 or more, or null for the whole dev set"
-            )
-        )
+    round_steps: int
 
-    def score(self, bench: Workbench) -> float:
-        """The dev score of the current model.
+    def __init__(self, k: int, dev_rows: int | None) -> None:
+        self.round_steps = whole_number_option("weighter option k", k)
+        if dev_rows is not None:
+            whole_number_option("weighter option dev_rows", dev_rows)
+        self._dev_rows = dev_rows
+        self._score: float | None = None
+        self._last: dict[str, Any] = {}
+
+    def score_before(self, bench: Workbench) -> float:
+        """The dev score that the last round has left, or that of the model at the start.
 
         Raises:
             AangError: it is not finite.
         """
-        return bench.dev_score(self.dev_rows)
+        if self._score is None:
+            self._score = bench.dev_score(self._dev_rows)
+        return self._score
 
-    def train(self, bench: Workbench, coefficients: Mapping[str, float]) -> float | None:
+    def score_after(self, bench: Workbench, coefficients: Mapping[str, float]) -> float | None:
         """Train k steps on Σ coefficient · loss.
 
         Returns:
@@ -44,7 +47,7 @@ class Rounds:
         Raises:
             AangError: the score is not finite.
         """
-        steps = min(self.k, bench.steps_left)
+        steps = min(self.round_steps, bench.steps_left)
         for _ in range(steps):
             bench.step(coefficients, frozenset())
-        return self.score(bench) if steps == self.k else None
+        return bench.dev_score(self._dev_rows) if steps == self.round_steps else None

@@ -31,13 +31,7 @@ class Delete:
 
     def __init__(self, rate: float = SELECTION_RATE) -> None:
         self.rate = number_option(
-            "option rate of transform delete",
-            rate,
-            "the share of tokens to delete, a number above 0 and below 1 such as 0.15",
-            low=0,
-            high=1,
-            above_low=True,
-            below_high=True,
+            "option rate of transform delete", rate, low=0, high=1, above_low=True, below_high=True
         )
 
     def __call__(

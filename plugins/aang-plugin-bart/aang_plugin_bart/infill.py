@@ -47,19 +47,10 @@ class Infill:
 
     def __init__(self, rate: float = RATE, mean_length: float = MEAN_LENGTH) -> None:
         self.rate = number_option(
-            "option rate of transform infill",
-            rate,
-            "the share of tokens that spans cover, a number above 0 and at most 1 such as 0.3",
-            low=0,
-            high=1,
-            above_low=True,
+            "option rate of transform infill", rate, low=0, high=1, above_low=True
         )
         self.mean_length = number_option(
-            "option mean_length of transform infill",
-            mean_length,
-            "the mean length of a span in tokens, a number from 1 to 100",
-            low=1,
-            high=100,
+            "option mean_length of transform infill", mean_length, low=1, high=100
         )
 
     def __call__(

@@ -191,9 +191,9 @@ def test_unknown_words_move_with_their_sentence() -> None:
 @pytest.mark.parametrize(
     ("transform", "options", "message"),
     [
-        (Delete, {"rate": 1}, "rate of transform delete is 1; give the share of tokens to delete"),
+        (Delete, {"rate": 1}, "rate of transform delete is 1; give a number above 0 and below 1"),
         (Infill, {"rate": 0}, "rate of transform infill is 0"),
-        (Infill, {"mean_length": 0.5}, "mean_length of transform infill is 0.5; give the mean"),
+        (Infill, {"mean_length": 0.5}, "mean_length of transform infill is 0.5; give a number"),
     ],
 )
 def test_options_without_a_meaning(

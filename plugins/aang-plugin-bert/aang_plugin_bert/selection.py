@@ -9,11 +9,4 @@ def selection_rate(rate: float) -> float:
     Raises:
         ConfigError: ``rate`` is not a number in (0, 1].
     """
-    return number_option(
-        "option rate of a transform",
-        rate,
-        "the share of tokens to select, a number above 0 and at most 1 such as 0.15",
-        low=0,
-        high=1,
-        above_low=True,
-    )
+    return number_option("option rate of a transform", rate, low=0, high=1, above_low=True)

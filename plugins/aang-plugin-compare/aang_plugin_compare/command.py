@@ -10,7 +10,7 @@ import click
 from aang_core import ConfigError, Plugins
 from aang_core.cli import echo, note
 from aang_core.storage import locked
-from aang_plugin_compare.launcher import chosen_launcher, launcher_options
+from aang_plugin_compare.launcher import chosen_launcher, file_in, options_of_many_runs
 
 if TYPE_CHECKING:
     from aang_plugin_compare.cells import Comparison
@@ -24,20 +24,10 @@ if TYPE_CHECKING:
 @click.option(
     "--grid", help="grid of hyper-parameters to choose from on dev, by the name a plug-in gives it"
 )
-@click.option("--out", type=click.Path(path_type=Path), help="folder of the comparison")
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
     help="runs at once; by default 1, and on a cluster as many as it has room for",
-)
-@launcher_options
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["text", "markdown", "latex", "json"]),
-    default="text",
-    show_default=True,
-    help="format of the printed table; all four are written",
 )
 @click.option(
     "--minutes",
@@ -57,11 +47,7 @@ if TYPE_CHECKING:
     help="TF-IDF and the frozen encoder, each with logistic regression, in front of the table",
 )
 @click.option("--difference", is_flag=True, help="a column of differences to the baseline")
-@click.option("--table-only", is_flag=True, help="train nothing; make the table of finished runs")
-@click.option("--quiet", is_flag=True, help="print only the table")
-@click.argument(
-    "arguments", metavar="SPEC.yaml | -- [TRAIN OPTIONS]", nargs=-1, type=click.UNPROCESSED
-)
+@options_of_many_runs("SPEC.yaml", "comparison", ["text", "markdown", "latex", "json"])
 @click.pass_obj
 def compare(
     plugins: Plugins,
@@ -87,7 +73,7 @@ def compare(
 
     registry, failed = plugins.registry, 0
     over = {name: options[name] for name in ("seeds", "baseline", "grid", "train_rows")}
-    spec = Path(arguments[0]) if arguments and arguments[0].endswith((".yaml", ".yml")) else None
+    spec = file_in(arguments)
     if spec is None:
         comparison = short_form(registry, methods, arguments, **over)
     elif methods or len(arguments) > 1:
@@ -124,7 +110,7 @@ def _trained(comparison: "Comparison", runs: "Runs", options: Mapping[str, Any])
     """
     from aang_plugin_compare.run_folders import make_root
     from aang_plugin_compare.runner import Runner, resumable
-    from aang_plugin_compare.watching import watching
+    from aang_plugin_compare.watching import Watching
 
     def tell(ended: "Ended") -> None:
         watched.ended(ended.job)
@@ -137,7 +123,8 @@ def _trained(comparison: "Comparison", runs: "Runs", options: Mapping[str, Any])
 
     cells, root = comparison.cells, runs.root
     seconds = None if options["minutes"] is None else 60 * options["minutes"]
-    with resumable(), watching(root, len(cells), quiet=options["quiet"]) as watched:
+    watched = Watching(root, len(cells), options["quiet"])
+    with resumable(), watched.bars:
         make_root(root)
         with locked(root):
             runner = Runner(runs, tell, watched.began)

@@ -1,17 +1,19 @@
 """Results of controls that are not runs: a file for each control, task and seed."""
 
 import json
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from aang.config import TrainConfig
 from aang.runs import PENALTIES as OF_TF_IDF
 from aang.runs import TF_IDF, ChosenScores
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from aang_core import DataError
 from aang_core.storage import write_file, writing
+
+Record = TypeVar("Record")
 
 FOLDER = "controls"
 
@@ -106,13 +108,27 @@ def read_result(path: Path) -> ControlResult | None:
     Raises:
         DataError: it is damaged.
     """
+    return read_record(path, ControlResult.model_validate_json, "remove it")
+
+
+def read_record(path: Path, parse: Callable[[bytes], Record], remedy: str) -> Record | None:
+    """What a file of a comparison or a search records; None if there is none.
+
+    Args:
+        path: the file.
+        parse: reads its content; raises ValueError or TypeError for another one.
+        remedy: what to do about a damaged one, for the message.
+
+    Raises:
+        DataError: it is damaged.
+    """
     try:
-        return ControlResult.model_validate_json(path.read_bytes())
+        return parse(path.read_bytes())
     except FileNotFoundError:
         return None
-    except (OSError, ValidationError) as error:
+    except (OSError, ValueError, TypeError) as error:
         reason = str(error).splitlines()[0]
-        raise DataError(f"{path}: is damaged: {reason}; remove it") from error
+        raise DataError(f"{path}: is damaged: {reason}; {remedy}") from error
 
 
 def results_of(

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -84,6 +84,32 @@ class Order:
         asked = json.dumps({"order": vars(self), "attempt": attempt, "node": node}, default=str)
         return [sys.executable, "-P", "-m", "aang_plugin_compare.leashed", asked]
 
+    def start(
+        self, attempt: int, node: str, environment: Mapping[str, str], folder: Path | None = None
+    ) -> "subprocess.Popen[bytes]":
+        """Start the process that trains it, and append what it prints to the log.
+
+        A terminal sends an interrupt to its whole process group. In a group of its own, the process
+        only gets what is sent to it; a second signal would end it at once.
+
+        Args:
+            attempt: number of the attempt, from 1.
+            node: name of the machine, for messages.
+            environment: all of its environment variables.
+            folder: its current folder; None for that of this process.
+        """
+        self.begin_log(attempt, node)
+        with self.log.open("a", encoding="utf-8") as log:
+            return subprocess.Popen(
+                self.command(attempt, node),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                cwd=folder,
+                env=environment,
+                process_group=0,
+            )
+
     def failure(self, status: int, node: str = "") -> str:
         """Why the run failed: the last error that its last attempt printed.
 
@@ -102,14 +128,18 @@ class Order:
         return f"{words} (exit status {status}{on}; {self.log})"
 
 
-class Launcher(Protocol):
+class Launcher:
     """Trains runs, each in a process of its own.
 
-    Attributes:
+    Args:
         at_once: number of runs that it trains at the same time.
     """
 
-    at_once: int
+    def __init__(self, at_once: int = 1) -> None:
+        self.at_once = at_once
+        self._lock = Lock()
+        self._running: dict[Path, Callable[[bool], None]] = {}
+        self._stops = 0
 
     def ready(self) -> None:
         """Check that runs can be started; called while this process holds the folder's lock.
@@ -121,12 +151,16 @@ class Launcher(Protocol):
     def train(self, order: Order) -> str | None:
         """Train a run to its end. Called from several threads.
 
+        Meanwhile ``_running`` has a function that ends it: with True at once, and otherwise as soon
+        as it has a checkpoint.
+
         Args:
             order: the run.
 
         Returns:
             Why it failed; None if it finished.
         """
+        raise NotImplementedError
 
     def end(self, order: Order) -> bool:
         """Ask one run to take a checkpoint and end; :meth:`train` then returns.
@@ -139,110 +173,122 @@ class Launcher(Protocol):
         Returns:
             Whether it was running.
         """
+        with self._lock:
+            if (end := self._running.get(order.folder)) is not None:
+                end(False)
+        return end is not None
 
     def stop(self) -> None:
         """Start no more runs, and ask running ones to take a checkpoint and end.
 
         A second call ends them at once.
         """
+        with self._lock:
+            self._stops += 1
+            for end in self._running.values():
+                end(self._stops > 1)
 
 
-class LocalLauncher:
+class LocalLauncher(Launcher):
     """Starts a process of this machine for each run, which ends at once if this process dies.
 
     Args:
-        jobs: number of processes that run at the same time and share the cores.
+        at_once: number of processes that run at the same time and share the cores.
     """
 
-    def __init__(self, jobs: int = 1) -> None:
-        self.at_once = jobs
-        self._lock = Lock()
-        self._stopped = False
-        self._running: dict[Path, subprocess.Popen[str]] = {}
-
-    def ready(self) -> None:
-        """Do nothing: processes can always be started here."""
-
     def train(self, order: Order) -> str | None:
-        attempt = attempts_so_far(order.log) + 1
-        order.begin_log(attempt, "this machine")
-        with order.log.open("a", encoding="utf-8") as log:
-            # A terminal sends an interrupt to its whole process group. In a group of its own, the
-            # process only gets the signal sent from here; a second one would end it at once.
-            process = subprocess.Popen(
-                order.command(attempt, "this machine"),
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                text=True,
-                env=self._environment(),
-                process_group=0,
-            )
-            with self._lock:
-                self._running[order.folder] = process
-                if self._stopped:
-                    process.send_signal(signal.SIGTERM)
-            # The process ends when its input closes, so that stays open until it has ended.
-            with process:
-                status = process.wait()
-            with self._lock:
-                del self._running[order.folder]
-        return None if status == 0 else order.failure(status)
-
-    def end(self, order: Order) -> bool:
-        with self._lock:
-            process = self._running.get(order.folder)
-            if process is not None:
-                process.send_signal(signal.SIGTERM)
-        return process is not None
-
-    def stop(self) -> None:
-        with self._lock:
-            self._stopped = True
-            for process in self._running.values():
-                process.send_signal(signal.SIGTERM)
-
-    def _environment(self) -> Mapping[str, str]:
         from aang.runs import usable_cores
 
         # Processes that each use every core slow each other down.
         threads = max(1, usable_cores() // self.at_once)
         # A thread that waits at a barrier must not keep a core from the process that it waits for.
-        return {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive", **os.environ}
+        own = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive", **os.environ}
+        attempt = attempts_so_far(order.log) + 1
+        # The process ends when its input closes, so that stays open until it has ended.
+        with order.start(attempt, "this machine", own) as process:
+            with self._lock:
+                # A second signal ends it at once, without a checkpoint.
+                self._running[order.folder] = lambda force: process.send_signal(signal.SIGTERM)
+                if self._stops:
+                    process.send_signal(signal.SIGTERM)
+            status = process.wait()
+        with self._lock:
+            del self._running[order.folder]
+        return None if status == 0 else order.failure(status)
 
 
-_OPTIONS = (
-    click.option(
-        "--engine",
-        type=click.Choice(["local", "ray"]),
-        default="local",
-        show_default=True,
-        help="where runs run: as processes of this machine, or on a Ray cluster",
-    ),
-    click.option(
-        "--address",
-        metavar="HOST:PORT",
-        help="address of the Ray cluster, or auto for this machine's",
-    ),
-    click.option(
-        "--cpus-per-run", type=click.IntRange(min=1), help="CPUs per run on Ray; default: 1"
-    ),
-    click.option(
-        "--gpus-per-run", type=click.FloatRange(min=0), help="GPUs per run on Ray; default: 0"
-    ),
-    click.option(
-        "--trust-remote-code",
-        is_flag=True,
-        help="run the Python code that comes with the model, for models that have some",
-    ),
-)
+def options_of_many_runs(
+    file: str, out: str, formats: Sequence[str]
+) -> Callable[[_CommandT], _CommandT]:
+    """Add the options and arguments that every command has which trains many runs.
+
+    Args:
+        file: what the command calls the file that it reads.
+        out: the folder of its runs without ``--out`` and without such a file.
+        formats: the forms of its table.
+    """
+    options = (
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            help=f"folder of all runs; by default {out}, or the path of {file} without its ending",
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(["local", "ray"]),
+            default="local",
+            show_default=True,
+            help="where runs run: as processes of this machine, or on a Ray cluster",
+        ),
+        click.option(
+            "--address",
+            metavar="HOST:PORT",
+            help="address of the Ray cluster, or auto for this machine's",
+        ),
+        click.option(
+            "--cpus-per-run", type=click.IntRange(min=1), help="CPUs per run on Ray; default: 1"
+        ),
+        click.option(
+            "--gpus-per-run", type=click.FloatRange(min=0), help="GPUs per run on Ray; default: 0"
+        ),
+        click.option(
+            "--trust-remote-code",
+            is_flag=True,
+            help="run the Python code that comes with the model, for models that have some",
+        ),
+        click.option(
+            "--format",
+            "kind",
+            type=click.Choice(formats),
+            default="text",
+            show_default=True,
+            help="format of the printed table; all of them are written",
+        ),
+        click.option(
+            "--table-only", is_flag=True, help="train nothing; make the table of finished runs"
+        ),
+        click.option("--quiet", is_flag=True, help="print only the table"),
+        click.argument(
+            "arguments",
+            metavar=f"{file} | -- [TRAIN OPTIONS]",
+            nargs=-1,
+            type=click.UNPROCESSED,
+        ),
+    )
+
+    def added(command: _CommandT) -> _CommandT:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
 
 
-def launcher_options(command: _CommandT) -> _CommandT:
-    """Add the options that say where runs run, without ``--jobs``, to a command."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
+def file_in(arguments: Sequence[str]) -> Path | None:
+    """The YAML file that the arguments of such a command begin with; None if there is none."""
+    if arguments and arguments[0].endswith((".yaml", ".yml")):
+        return Path(arguments[0])
+    return None
 
 
 @contextmanager
@@ -251,7 +297,7 @@ def chosen_launcher(root: Path, options: Mapping[str, Any]) -> Iterator[Launcher
 
     Args:
         root: the folder of the comparison.
-        options: ``jobs``, and what the options of :func:`launcher_options` say; None for what was
+        options: ``jobs``, and what those of :func:`options_of_many_runs` say; None for what was
             not given. Without an address, a Ray cluster is started on this machine.
 
     Raises:

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -95,17 +94,10 @@ def train(
     """
     if why := complaint(site):
         return Status(node, None, why)
-    log_file = site.directory / order.log
-    replace(order, log=log_file).begin_log(attempt, f"{node}, {socket.gethostname()}")
-    with log_file.open("a", encoding="utf-8") as log, _marking_interrupts(log_file, attempt):
-        process = subprocess.Popen(
-            order.command(attempt, node),
-            stdin=subprocess.PIPE,
-            stdout=log,
-            stderr=log,
-            cwd=site.directory,
-            env={**os.environ, **environment},
-            process_group=0,
+    log = site.directory / order.log
+    with _marking_interrupts(log, attempt):
+        process = replace(order, log=log).start(
+            attempt, node, {**os.environ, **environment}, site.directory
         )
         while True:
             # With a timeout, because Python handles signals only between two instructions.

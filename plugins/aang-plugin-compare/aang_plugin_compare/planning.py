@@ -1,8 +1,7 @@
 """Planning the runs that a comparison file, or a command line, asks for."""
 
 import itertools
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,9 +43,6 @@ _TEXT = ("domain", "out_of_domain", "unlabelled")
 
 Grid = Mapping[str, Sequence[Any]]
 """Values by option; ``NAME.OPTION`` is an option of a weighter or primitive."""
-
-MOST_RUNS = 10_000
-"""The largest number of runs of a comparison; a typo in a grid can ask for millions."""
 
 
 def read_comparison(path: Path, registry: Registry, **over: Any) -> Comparison:
@@ -161,12 +157,6 @@ class _Planning:
     def matched_cells(self) -> list[Cell]:
         """All runs; those that get as much as another know which run that is."""
         pairs = list(itertools.product(self.given.tasks, self.given.methods))
-        runs = math.prod(map(len, (pairs, self.given.seeds, *self.grid.values())))
-        if runs > MOST_RUNS:
-            raise ConfigError(
-                f"{self.source.at(())}: asks for up to {runs} runs; the most is {MOST_RUNS}, so "
-                "leave tasks, methods, seeds or values of the grid out"
-            )
         owners = {pair: self._owners(*pair) for pair in pairs}
         everything = {name: owner for of in owners.values() for name, owner in of.items()}
         for name in self.grid:
@@ -182,17 +172,13 @@ class _Planning:
             ConfigError: an option is wrong, or names something that does not exist.
         """
         config = self._config(task, method)
-        look_up: Mapping[str, Callable[[str], object]] = {
-            "weighter": self.registry.weighter,
-            # Auxiliary tasks define a space, and other spaces may list them.
-            **({} if config.aux_task else {"space": lambda name: load_space(name, self.registry)}),
-        }
-        for option, find in look_up.items():
-            with told_at(f"{self._place(option, task, method)}: method {method}"):
-                find(getattr(config, option))
-        if not any("." in name for name in self.grid):
-            return {}
         with told_at(f"{self.source.at(('methods', method))}: method {method}"):
+            self.registry.weighter(config.weighter)
+            # Auxiliary tasks define a space, and other spaces may list them.
+            if not config.aux_task:
+                load_space(config.space, self.registry)
+            if not any("." in name for name in self.grid):
+                return {}
             return option_owners(config, self.registry)
 
     def _cells(self, task: str, method: str, owners: Owners) -> Iterator[Cell]:

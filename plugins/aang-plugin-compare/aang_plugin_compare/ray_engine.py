@@ -12,13 +12,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 from aang_core import AangError, ConfigError
 from aang_plugin_compare import on_node
 from aang_plugin_compare.claim import ask_to_end, attempts_so_far, claim_file, read_claim
-from aang_plugin_compare.launcher import Order
+from aang_plugin_compare.launcher import Launcher, Order
 from aang_plugin_compare.on_node import Site, Status
 
 try:
@@ -142,7 +141,7 @@ def _see_that_it_answers(address: str) -> None:
         raise AangError(f"--address {address}: {lines[-1]}")
 
 
-class RayLauncher:
+class RayLauncher(Launcher):
     """Trains runs on any node that has room for them.
 
     Args:
@@ -160,16 +159,13 @@ class RayLauncher:
         needs: Mapping[str, float],
         jobs: int | None = None,
     ) -> None:
-        self.at_once = jobs or MOST_AT_ONCE
+        super().__init__(jobs or MOST_AT_ONCE)
         self._tell = tell
         self._needs = needs
         self._site = Site.here(root)
         remote = ray.remote(max_retries=0, num_cpus=needs["CPU"], num_gpus=needs["GPU"])
         self._task = remote(_train)
-        self._lock = Lock()
-        self._running: dict[Path, Callable[[bool], None]] = {}
         self._ended: set[Path] = set()
-        self._stops = 0
 
     def ready(self) -> None:
         nodes = _nodes()
@@ -217,19 +213,6 @@ class RayLauncher:
                 f"({lost} of {RETRIES})"
             )
 
-    def end(self, order: Order) -> bool:
-        with self._lock:
-            if (end := self._running.get(order.folder)) is not None:
-                self._ended.add(order.folder)
-                end(False)
-        return end is not None
-
-    def stop(self) -> None:
-        with self._lock:
-            self._stops += 1
-            for end in self._running.values():
-                end(self._stops > 1)
-
     def _tried(self, order: Order, attempt: int) -> str | None:
         """Make an attempt at a run, and return why it failed.
 
@@ -240,6 +223,7 @@ class RayLauncher:
         def end(force: bool) -> None:
             # Ray tells a task that has not begun. A busy node may deliver that late, or never, to
             # one that trains; that one looks for a mark in the folder.
+            self._ended.add(order.folder)
             with suppress(AangError):  # a full disk: then Ray alone tells it
                 ask_to_end(order.log, attempt)
             ray.cancel(task, force=force)
@@ -256,7 +240,7 @@ class RayLauncher:
             while not ray.wait([task], timeout=_CANCEL_SECONDS)[0]:
                 with self._lock:
                     # A busy node may lose a cancellation.
-                    if self._stops or order.folder in self._ended:
+                    if order.folder in self._ended:
                         ray.cancel(task, force=self._stops > 1)
             status: Status = ray.get(task)
         except exceptions.TaskCancelledError:

@@ -65,9 +65,7 @@ def threshold_option(value: float) -> float:
     Raises:
         ConfigError: it is not a probability.
     """
-    return number_option(
-        "output option threshold", value, "a probability from 0 to 1", low=0, high=1
-    )
+    return number_option("output option threshold", value, low=0, high=1)
 
 
 def balance_option(value: float) -> float:
@@ -76,7 +74,7 @@ def balance_option(value: float) -> float:
     Raises:
         ConfigError: it is not between 0 and 1.
     """
-    return number_option("output option balance", value, "a number from 0 to 1", low=0, high=1)
+    return number_option("output option balance", value, low=0, high=1)
 
 
 def _exact(logits: Tensor) -> Tensor:

@@ -47,7 +47,7 @@ class Consistency:
         self, *, temperature: float = 0.4, threshold: float = 0.8, balance: float = 0.0
     ) -> None:
         self.temperature = number_option(
-            "output option temperature", temperature, "a number above 0", low=0, above_low=True
+            "output option temperature", temperature, low=0, above_low=True
         )
         self.threshold = threshold_option(threshold)
         self.balance = balance_option(balance)

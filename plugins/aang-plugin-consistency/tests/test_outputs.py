@@ -135,8 +135,12 @@ def test_they_predict_through_the_end_task_s_head(
     ("output", "options", "message"),
     [
         (Consistency, {"temperature": 0}, "temperature is 0; give a number above 0"),
-        (Consistency, {"threshold": 1.5}, "threshold is 1.5; give a probability from 0 to 1"),
-        (Consistency, {"balance": -1}, "balance is -1; give a number from 0 to 1"),
+        (
+            Consistency,
+            {"threshold": 1.5},
+            "threshold is 1.5; give a number of at least 0 and at most 1",
+        ),
+        (Consistency, {"balance": -1}, "balance is -1; give a number of at least 0"),
         (PseudoLabel, {"threshold": "high"}, "threshold is 'high'"),
         (PseudoLabel, {"balance": True}, "balance is True"),
     ],

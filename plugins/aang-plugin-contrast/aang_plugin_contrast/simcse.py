@@ -34,7 +34,7 @@ class SimCSE:
 
     def __init__(self, *, temperature: float = 0.05) -> None:
         self.temperature = number_option(
-            "output option temperature", temperature, "a number above 0", low=0, above_low=True
+            "output option temperature", temperature, low=0, above_low=True
         )
 
     def head(self, heads: HeadBuilder) -> nn.Module:

@@ -47,13 +47,11 @@ class SupervisedContrast:
 
     def __init__(self, *, temperature: float = 0.1, projection: int = 128, views: int = 1) -> None:
         self.temperature = number_option(
-            "output option temperature", temperature, "a number above 0", low=0, above_low=True
+            "output option temperature", temperature, low=0, above_low=True
         )
         if isinstance(views, bool) or views not in (1, 2):
             raise ConfigError(f"output option views is {views!r}; give 1 or 2")
-        self.projection = whole_number_option(
-            "output option projection", projection, "a size, or 0 for none", low=0
-        )
+        self.projection = whole_number_option("output option projection", projection, low=0)
         one: tuple[View, ...] = ("corrupted",)
         self.views = one * views
         self._told = False

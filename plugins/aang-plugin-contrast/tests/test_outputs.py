@@ -148,7 +148,7 @@ def test_half_precision_does_not_round_the_similarities() -> None:
     [
         ({"temperature": 0}, "temperature is 0; give a number above 0"),
         ({"temperature": float("nan")}, "temperature is nan"),
-        ({"projection": -1}, "projection is -1; give a size, or 0 for none"),
+        ({"projection": -1}, "projection is -1; give a whole number, 0 or more"),
         ({"projection": True}, "projection is True"),
         ({"views": 3}, "views is 3; give 1 or 2"),
     ],

@@ -46,20 +46,13 @@ class NeuralLm:
         self._model = model
         self._texts = texts
         if texts is not None:
-            meaning = "a whole number, at least 1, or null for as many as the training examples"
-            whole_number_option("neural-lm.texts", texts, meaning)
-        self._max_tokens = whole_number_option(
-            "neural-lm.max_tokens", max_tokens, "a whole number, at least 2", low=2
-        )
+            whole_number_option("neural-lm.texts", texts)
+        self._max_tokens = whole_number_option("neural-lm.max_tokens", max_tokens, low=2)
         self._temperature = number_option(
-            "neural-lm.temperature", temperature, "a number above 0", low=0, above_low=True
+            "neural-lm.temperature", temperature, low=0, above_low=True
         )
-        self._top_k = whole_number_option(
-            "neural-lm.top_k", top_k, "a whole number, at least 0", low=0
-        )
-        self._train_steps = whole_number_option(
-            "neural-lm.train_steps", train_steps, "a whole number, at least 1"
-        )
+        self._top_k = whole_number_option("neural-lm.top_k", top_k, low=0)
+        self._train_steps = whole_number_option("neural-lm.train_steps", train_steps)
 
     def examples(self, context: DataContext) -> Iterator[Example]:
         """The sampled texts, without labels.

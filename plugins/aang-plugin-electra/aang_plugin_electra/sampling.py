@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from aang.modeling.loading import longest_row
 from aang.progress_bars import no_model_bars
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import ByteLevelBPETokenizer
 from torch import Tensor
 from torch.nn.functional import cross_entropy
+from torch.nn.utils.rnn import pad_sequence
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -169,18 +171,10 @@ class LanguageModel:
             do_sample=True,
             temperature=settings.temperature,
             top_k=settings.top_k,
-            max_new_tokens=min(settings.max_tokens, self._positions() - 1),
+            max_new_tokens=min(settings.max_tokens, longest_row(self.model, tokenizer) - 1),
             pad_token_id=first if padding is None else padding,
         )
         return ids
-
-    def _positions(self) -> int:
-        """Number of tokens that the model takes; RoBERTa and its relatives count from padding."""
-        config = self.model.config
-        positions = int(getattr(config, "max_position_embeddings", None) or 10**6)
-        if config.model_type in {"roberta", "xlm-roberta", "camembert", "mpnet"}:
-            positions -= int(config.pad_token_id or 0) + 1
-        return positions
 
     def _rewritten(self, originals: Sequence[str], settings: Sampling) -> Tensor:
         """Token ids ``[B, T]`` of texts of which the model has sampled every token."""
@@ -191,7 +185,7 @@ class LanguageModel:
             list(originals),
             padding=True,
             truncation=True,
-            max_length=min(settings.max_tokens, self._positions()),
+            max_length=min(settings.max_tokens, longest_row(self.model, self.tokenizer)),
             return_special_tokens_mask=True,
             return_tensors="pt",
         ).to(self.model.device)
@@ -214,8 +208,6 @@ def _drawn(logits: Tensor, top_k: int) -> Tensor:
     if 0 < top_k < logits.shape[1]:
         least = logits.topk(top_k, dim=1).values[:, -1:]
         logits = logits.masked_fill(logits < least, -torch.inf)
-    if not len(logits):
-        return torch.empty(0, dtype=torch.int64, device=logits.device)
     drawn: Tensor = torch.multinomial(logits.softmax(dim=1), 1).squeeze(1)
     return drawn
 
@@ -234,7 +226,8 @@ def train_small_lm(
     """A two-layer GPT-2, 128 wide, and its byte-level BPE; draws from torch's global generator."""
     tokenizer = _tokenizer(texts)
     end = tokenizer.vocab[_END]
-    rows = [[end, *tokenizer(text)["input_ids"][: max_tokens - 1], end] for text in texts]
+    found = [tokenizer(text)["input_ids"][: max_tokens - 1] for text in texts]
+    rows = [torch.tensor([end, *ids, end]) for ids in found]
     model = GPT2LMHeadModel(
         GPT2Config(
             vocab_size=len(tokenizer),
@@ -251,8 +244,9 @@ def train_small_lm(
     model.train()
     for _ in range(steps):
         chosen = torch.randint(len(rows), (_ROWS,)).tolist()
-        ids, labels = _padded([rows[i] for i in chosen], end)
-        logits = model(input_ids=ids).logits[:, :-1]
+        labels = pad_sequence([rows[i] for i in chosen], True, _IGNORED)
+        # A causal model sees no later token, so that it does not matter what padding is.
+        logits = model(input_ids=labels.masked_fill(labels == _IGNORED, end)).logits[:, :-1]
         loss = cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=_IGNORED)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -263,25 +257,10 @@ def train_small_lm(
 
 
 def _tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=_VOCABULARY,
-        special_tokens=[_END],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
+    tokenizer = ByteLevelBPETokenizer()
+    tokenizer.train_from_iterator(
+        texts, _VOCABULARY, min_frequency=0, special_tokens=[_END], show_progress=False
     )
-    tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, bos_token=_END, eos_token=_END, pad_token=_END
+        tokenizer_object=tokenizer._tokenizer, bos_token=_END, eos_token=_END, pad_token=_END
     )
-
-
-def _padded(rows: Sequence[Sequence[int]], padding: int) -> tuple[Tensor, Tensor]:
-    """Ids ``[B, T]``, and labels that ignore padding; causal models see no later token."""
-    longest = max(map(len, rows))
-    ids = torch.tensor([[*row, *[padding] * (longest - len(row))] for row in rows])
-    lengths = torch.tensor([len(row) for row in rows])
-    real = torch.arange(longest) < lengths[:, None]
-    return ids, ids.masked_fill(~real, _IGNORED)

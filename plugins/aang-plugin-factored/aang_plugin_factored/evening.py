@@ -40,18 +40,9 @@ class Evening:
     def __post_init__(self) -> None:
         _one_of("share", self.share, SHARES)
         _one_of("draw", self.draw, DRAWS)
-        number_option("weighter option floor", self.floor, "a number from 0 to 1", low=0, high=1)
-        number_option(
-            "weighter option evenness", self.evenness, "a number that is not negative", low=0
-        )
-        number_option(
-            "weighter option explore",
-            self.explore,
-            "a number above 0 and at most 1, the part of the draw that is even",
-            low=0,
-            high=1,
-            above_low=True,
-        )
+        number_option("weighter option floor", self.floor, low=0, high=1)
+        number_option("weighter option evenness", self.evenness, low=0)
+        number_option("weighter option explore", self.explore, low=0, high=1, above_low=True)
         if self.draw == "weights" and self.floor:
             raise ConfigError(
                 f"weighter option floor is {self.floor!r}: with draw=weights the sampled "

@@ -89,8 +89,8 @@ class Factored(StepwiseWeighter):
         self._end_task = end_task.name
         self._objectives = [card.name for card in auxiliaries]
         self._factors = Factors(auxiliaries)
-        self._lr = _learning_rate("lr", lr)
-        self._end_task_lr = _learning_rate("end_task_lr", end_task_lr)
+        self._lr = number_option("weighter option lr", lr, low=0)
+        self._end_task_lr = number_option("weighter option end_task_lr", end_task_lr, low=0)
         if free not in ("always", "drawn"):
             raise ConfigError(f"weighter option free is {free!r}; give always or drawn")
         if free == "always" and draw != "weights":
@@ -100,17 +100,10 @@ class Factored(StepwiseWeighter):
         self._evening = Evening(
             *(share, floor, evenness, draw, explore), partly=self.sample_size < len(sampled)
         )
-        self._start(_share(free_share), self.sample_size)
-        weight = number_option(
-            "weighter option end_task_weight",
-            end_task_weight,
-            "the λ_e to start from, a number between 0 and 1, both excluded because no finite "
-            "logit stands for them",
-            low=0,
-            high=1,
-            above_low=True,
-            below_high=True,
-        )
+        between: Any = {"low": 0, "high": 1, "above_low": True, "below_high": True}
+        number_option("weighter option free_share", free_share, **between)
+        self._start(free_share, self.sample_size)
+        weight = number_option("weighter option end_task_weight", end_task_weight, **between)
         self._primary = math.log(weight / (1 - weight))
         self._auxiliary = 0.0
         self._released = _scaling(scaling, scaling_rows, auxiliaries, self._factors)
@@ -214,22 +207,6 @@ class Factored(StepwiseWeighter):
         return softmax(logits)["primary"]
 
 
-def _learning_rate(name: str, value: float) -> float:
-    return number_option(f"weighter option {name}", value, "a number that is not negative", low=0)
-
-
-def _share(value: float) -> float:
-    return number_option(
-        "weighter option free_share",
-        value,
-        "a number between 0 and 1, both excluded",
-        low=0,
-        high=1,
-        above_low=True,
-        below_high=True,
-    )
-
-
 def _scaling(
     scaling: str, rows: int, auxiliaries: Sequence[TaskCard], factors: Factors
 ) -> ReleasedScaling | None:
@@ -239,5 +216,5 @@ def _scaling(
             f"weighter option scaling is {scaling!r}; give paper or released, which is that of "
             "the authors' code"
         )
-    whole_number_option("weighter option scaling_rows", rows, "a number of rows, 1 or more")
+    whole_number_option("weighter option scaling_rows", rows)
     return ReleasedScaling(auxiliaries, factors, rows) if scaling == "released" else None

@@ -206,5 +206,5 @@ def test_it_keeps_the_contract_with_objectives_that_cost_no_pass() -> None:
 def test_free_is_always_or_drawn() -> None:
     with pytest.raises(ConfigError, match="free is 'never'; give always or drawn"):
         Factored(END, [OWN], free="never")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="free_share is 1; give a number between 0 and 1"):
+    with pytest.raises(ConfigError, match="free_share is 1; give a number above 0 and below 1"):
         Factored(END, [OWN], free_share=1)

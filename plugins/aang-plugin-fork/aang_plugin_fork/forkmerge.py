@@ -65,20 +65,12 @@ class ForkMerge(Weighter):
     ) -> None:
         self._end_task = end_task.name
         self._names = [end_task.name, *(card.name for card in auxiliaries)]
-        self._steps = whole_number_option(
-            "weighter option steps", steps, "the steps of a branch, 1 or more"
-        )
-        self._parts = whole_number_option(
-            "weighter option shares", shares, "the parts that shares are multiples of, 1 or more"
-        )
+        self._steps = whole_number_option("weighter option steps", steps)
+        self._parts = whole_number_option("weighter option shares", shares)
         self._sample_size = sample_size_option(n, auxiliaries)
         self._dev_rows = dev_rows
         if dev_rows is not None:
-            self._dev_rows = whole_number_option(
-                "weighter option dev_rows",
-                dev_rows,
-                "a number of dev rows, 1 or more, or null for the whole dev set",
-            )
+            self._dev_rows = whole_number_option("weighter option dev_rows", dev_rows)
         self._offload = bool(offload)
         self._weights = dict.fromkeys(self._names, 1 / len(self._names))
         self._last: dict[str, Any] = {}

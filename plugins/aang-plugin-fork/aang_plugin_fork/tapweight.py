@@ -74,23 +74,13 @@ class TapWeight(Weighter):
     ) -> None:
         self._end_task = end_task.name
         self._logits = {card.name: 0.0 for card in auxiliaries}
-        self._lr = number_option(
-            "weighter option lr", lr, "a step size that is not negative", low=0
-        )
-        self._before = whole_number_option(
-            "weighter option pretraining_steps", pretraining_steps, "a number of steps, 1 or more"
-        )
-        self._after = whole_number_option(
-            "weighter option fine_tuning_steps", fine_tuning_steps, "a number of steps, 1 or more"
-        )
+        self._lr = number_option("weighter option lr", lr, low=0)
+        self._before = whole_number_option("weighter option pretraining_steps", pretraining_steps)
+        self._after = whole_number_option("weighter option fine_tuning_steps", fine_tuning_steps)
         self._sample_size = sample_size_option(n, auxiliaries)
         self._dev_batches = dev_batches
         if dev_batches is not None:
-            self._dev_batches = whole_number_option(
-                "weighter option dev_batches",
-                dev_batches,
-                "a number of dev batches, 1 or more, or null for the whole dev set",
-            )
+            self._dev_batches = whole_number_option("weighter option dev_batches", dev_batches)
         self._offload = bool(offload)
         self._last: dict[str, Any] = {}
 

@@ -69,22 +69,16 @@ def no_token(endpoint: str) -> str:
 
 def _refusal(endpoint: str, error: HfHubHTTPError) -> str:
     status = error.response.status_code if error.response is not None else None
-    said = f" ({error.server_message})" if error.server_message else ""
-    said = " ".join(said.split("\n"))
-    match status:
-        case 401:
-            return (
-                f"the hub does not accept the token{said}. Create another that may write at "
-                f"{endpoint}/settings/tokens, then run hf auth login or set HF_TOKEN"
-            )
-        case 403:
-            return (
-                f"the token may not write there{said}. Give a name of your own, or a token that "
-                f"may write, from {endpoint}/settings/tokens"
-            )
-        case 409:
-            return taken()
-    return f"the hub refused it: {_first_line(error)}{said}"
+    if status == 409:
+        return taken()
+    said = " ".join((error.server_message or _first_line(error)).split("\n"))
+    known = {401: "the hub does not accept the token", 403: "the token may not write there"}
+    if status not in known:
+        return f"the hub refused it: {said}"
+    return (
+        f"{known[status]} ({said}). Give a name of your own, and a token that may write, "
+        f"from {endpoint}/settings/tokens, with hf auth login or HF_TOKEN"
+    )
 
 
 def taken() -> str:

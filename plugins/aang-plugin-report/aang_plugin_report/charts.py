@@ -1,6 +1,6 @@
 """Charts as data, independent of how they are drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -19,6 +19,21 @@ class Series:
     x: Sequence[float]
     y: Sequence[float]
     points: bool = False
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point.
+
+    Attributes:
+        name: what it stands for.
+        x: its horizontal coordinate, and half of its error bar.
+        y: its vertical coordinate, and half of its error bar.
+    """
+
+    name: str
+    x: tuple[float, float]
+    y: tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +73,17 @@ class Lines(Chart):
     series: Sequence[Series]
     mark: tuple[float, str] | None = None
     y_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Points(Chart):
+    """Points with error bars.
+
+    Attributes:
+        groups: the points of each group, by its name in the legend.
+    """
+
+    groups: Mapping[str, Sequence[Point]]
 
 
 @dataclass(frozen=True, kw_only=True)

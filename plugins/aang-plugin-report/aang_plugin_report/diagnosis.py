@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from aang_core import ConfigError
 from aang_core.storage import whole_file
-from aang_plugin_report.drawing import plain, plain_names, save_picture
+from aang_plugin_report.charts import Point, Points
+from aang_plugin_report.drawing import draw_picture, plotly_figure
 
 if TYPE_CHECKING:
     from aang_plugin_diagnose import Diagnosis
 
 STATIC = (".png", ".svg", ".pdf")
-TITLE = "Objectives seen from the end task"
-X, Y = "distance Δ̂ to the end task's gradient", "cosine with the dev gradient"
 
 
 def prepared(path: Path) -> "Callable[[Diagnosis], None]":
@@ -36,64 +35,29 @@ def prepared(path: Path) -> "Callable[[Diagnosis], None]":
 
 
 def _draw(path: Path, diagnosis: "Diagnosis") -> None:
+    chart = _chart(diagnosis)
     try:
-        if path.suffix == ".html":
-            _draw_page(diagnosis, path)
-        else:
-            _draw_picture(diagnosis, path)
+        if path.suffix != ".html":
+            draw_picture(chart, path)
+            return
+        figure = plotly_figure(chart).update_layout(title=chart.title, template="plotly_white")
+        with whole_file(path) as draft:
+            figure.write_html(draft, include_plotlyjs=True, full_html=True)
     except OSError as error:
         raise ConfigError(f"--plot {path}: cannot be written: {error.strerror or error}") from error
 
 
-def _groups(diagnosis: "Diagnosis") -> dict[str, list[int]]:
-    """Indices of the objectives by output, the last part of the name."""
-    groups: dict[str, list[int]] = {}
-    for i, objective in enumerate(diagnosis.objectives):
-        groups.setdefault(objective.name.rpartition("/")[2], []).append(i)
-    return groups
-
-
-def _draw_page(diagnosis: "Diagnosis", path: Path) -> None:
-    # Imported here, because plotly takes a second.
-    from plotly import graph_objects
-
-    objectives = diagnosis.objectives
-    figure = graph_objects.Figure()
-    for output, places in _groups(diagnosis).items():
-        chosen = [objectives[i] for i in places]
-        figure.add_scatter(
-            x=[o.distance.mean for o in chosen],
-            y=[o.cosine.mean for o in chosen],
-            error_x={"array": [o.distance.std or 0.0 for o in chosen], "thickness": 1},
-            error_y={"array": [o.cosine.std or 0.0 for o in chosen], "thickness": 1},
-            text=plain_names(o.name for o in chosen),
-            name=plain(output),
-            mode="markers",
-            hovertemplate="%{text}<br>Δ̂ %{x:.3g}<br>cosine %{y:.3f}<extra></extra>",
-        )
-    figure.update_layout(title=TITLE, xaxis_title=X, yaxis_title=Y, template="plotly_white")
-    with whole_file(path) as draft:
-        figure.write_html(draft, include_plotlyjs=True, full_html=True)
-
-
-def _draw_picture(diagnosis: "Diagnosis", path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    objectives = diagnosis.objectives
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    axes = figure.add_subplot()
-    for output, places in _groups(diagnosis).items():
-        chosen = [objectives[i] for i in places]
-        axes.errorbar(
-            [o.distance.mean for o in chosen],
-            [o.cosine.mean for o in chosen],
-            xerr=[o.distance.std or 0.0 for o in chosen],
-            yerr=[o.cosine.std or 0.0 for o in chosen],
-            fmt="o",
-            elinewidth=0.6,
-            label=output,
-        )
-    axes.axhline(0, color="grey", linewidth=0.6)
-    axes.set(title=TITLE, xlabel=X, ylabel=Y)
-    axes.legend(title="output")
-    save_picture(figure, path)
+def _chart(diagnosis: "Diagnosis") -> Points:
+    """The objectives, in a group for each output, the last part of their names."""
+    groups: dict[str, list[Point]] = {}
+    for o in diagnosis.objectives:
+        x, y = ((of.mean, of.std or 0.0) for of in (o.distance, o.cosine))
+        groups.setdefault(o.name.rpartition("/")[2], []).append(Point(o.name, x, y))
+    return Points(
+        key="diagnosis",
+        title="Objectives seen from the end task",
+        x_label="distance Δ̂ to the end task's gradient",
+        y_label="cosine with the dev gradient",
+        alt="Objectives by distance and cosine.",
+        groups=groups,
+    )

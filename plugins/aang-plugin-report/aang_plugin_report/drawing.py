@@ -7,7 +7,7 @@ from typing import Any
 
 from aang_core.cli import printable
 from aang_core.storage import whole_file
-from aang_plugin_report.charts import Bars, Chart, Heat, Lines
+from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Points
 
 ROW = 26
 """Height in pixels of a row of a chart with names on its left side."""
@@ -53,6 +53,18 @@ def plotly_figure(chart: Chart) -> Any:
             figure.update_xaxes(unifiedhovertitle={"text": f"{chart.x_label} %{{x}}"})
             if chart.y_range is not None:
                 figure.update_yaxes(range=list(chart.y_range))
+        case Points():
+            for name, points in chart.groups.items():
+                figure.add_scatter(
+                    x=[point.x[0] for point in points],
+                    y=[point.y[0] for point in points],
+                    error_x={"array": [point.x[1] for point in points], "thickness": 1},
+                    error_y={"array": [point.y[1] for point in points], "thickness": 1},
+                    text=plain_names(point.name for point in points),
+                    name=plain(name),
+                    mode="markers",
+                    hovertemplate="%{text}<br>%{x:.3g}, %{y:.3f}<extra></extra>",
+                )
         case Bars():
             for name, values in chart.groups:
                 figure.add_bar(
@@ -129,13 +141,8 @@ def draw_picture(chart: Chart, path: Path) -> None:
         height = max(4.0, 1.5 + 0.25 * chart.rows)
         figure = Figure(figsize=(8, height), layout="constrained")
         _draw(chart, figure)
-        save_picture(figure, path)
-
-
-def save_picture(figure: Any, path: Path) -> None:
-    """Write a figure of matplotlib, completely or not at all."""
-    with whole_file(path) as draft:
-        figure.savefig(draft, dpi=150, format=path.suffix[1:])
+        with whole_file(path) as draft:
+            figure.savefig(draft, dpi=150, format=path.suffix[1:])
 
 
 def _draw(chart: Chart, figure: Any) -> None:
@@ -151,6 +158,14 @@ def _draw(chart: Chart, figure: Any) -> None:
                 axes.axvline(place, linestyle=":", color="grey", label=word)
             if chart.y_range is not None:
                 axes.set_ylim(*chart.y_range)
+            axes.legend(fontsize="small")
+        case Points():
+            for name, points in chart.groups.items():
+                x, xerr = zip(*(point.x for point in points), strict=True)
+                y, yerr = zip(*(point.y for point in points), strict=True)
+                label = _legend_name(name)
+                axes.errorbar(x, y, yerr, xerr, fmt="o", elinewidth=0.6, label=label)
+            axes.axhline(0, color="grey", linewidth=0.6)
             axes.legend(fontsize="small")
         case Bars():
             height = 0.8 / len(chart.groups)

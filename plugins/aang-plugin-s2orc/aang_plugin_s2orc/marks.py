@@ -13,6 +13,8 @@ ABSTRACT_IN_FULL_TEXT = 16
 ABSTRACT = 32
 """The abstract of its metadata was yielded."""
 TITLE = 64
+SEEN = 1
+"""The only mark where texts are remembered, and not papers."""
 
 _MARKS = 127
 _PARTS = 256

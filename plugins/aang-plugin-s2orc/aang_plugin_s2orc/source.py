@@ -49,17 +49,13 @@ class S2orc:
     ) -> None:
         if field is not None and (not isinstance(field, str) or not field.strip()):
             raise ConfigError(f"s2orc.field is {field!r}; give the name of a field of study.")
-        whole_number_option("s2orc.min_length", min_length, "a whole number, at least 0", low=0)
-        for name, value, low in (
-            ("limit", limit, 1),
-            ("max_length", max_length, max(1, min_length)),
-            ("interleave", interleave, 1),
-            ("buffer", buffer, 2),
-        ):
-            if value is not None or name not in ("limit", "max_length"):
-                or_none = ", or null for no limit" if name in ("limit", "max_length") else ""
-                meaning = f"a whole number, at least {low}{or_none}"
-                whole_number_option(f"s2orc.{name}", value, meaning, low=low)
+        whole_number_option("s2orc.min_length", min_length, low=0)
+        whole_number_option("s2orc.interleave", interleave)
+        whole_number_option("s2orc.buffer", buffer, low=2)
+        if limit is not None:
+            whole_number_option("s2orc.limit", limit)
+        if max_length is not None:
+            whole_number_option("s2orc.max_length", max_length, low=max(1, min_length))
         if not isinstance(stream, bool):
             raise ConfigError(f"s2orc.stream is {stream!r}; give true or false.")
         if stream and limit is not None:

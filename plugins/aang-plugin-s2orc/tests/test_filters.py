@@ -113,7 +113,7 @@ def test_the_longest_text(tmp_path: Path) -> None:
     texts, counts = read(path, max_length=7)
     assert texts == ["one", "two two"]
     assert counts == {"text over 7 characters, skipped": 1}
-    with pytest.raises(ConfigError, match=r"s2orc\.max_length is 3; .* at least 4"):
+    with pytest.raises(ConfigError, match=r"s2orc\.max_length is 3; .* 4 or more"):
         S2orc(min_length=4, max_length=3)
 
 

@@ -7,7 +7,6 @@ import torch
 
 # Which words a text has is private, and a sample alone would not show every one of them.
 from aang_plugin_s2orc.domain.sampling import _words, nearest, uniform
-from aang_plugin_s2orc.domain.seen import Seen
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
@@ -20,7 +19,7 @@ def test_every_sample_is_as_likely() -> None:
     """All 10 pairs of 5 texts, over 4,000 seeds; in the order of the stream."""
     texts = list("abcde")
     pairs = Counter(
-        "".join(uniform(2, torch.Generator().manual_seed(seed))(iter(texts)))
+        "".join(uniform(iter(texts), 2, torch.Generator().manual_seed(seed)))
         for seed in range(4000)
     )
     assert len(pairs) == 10
@@ -29,8 +28,8 @@ def test_every_sample_is_as_likely() -> None:
 
 
 def test_fewer_texts_than_wanted_are_all_taken() -> None:
-    assert uniform(9, torch.Generator())(iter("abc")) == ["a", "b", "c"]
-    assert nearest(9, ["parsing of sentences"])(iter(["trees", "parsing"])) == ["parsing", "trees"]
+    assert uniform(iter("abc"), 9, torch.Generator()) == ["a", "b", "c"]
+    assert nearest(iter(["trees", "parsing"]), 9, ["parsing of sentences"]) == ["parsing", "trees"]
 
 
 def test_the_nearest_come_first_and_the_earlier_of_equals() -> None:
@@ -41,7 +40,7 @@ def test_the_nearest_come_first_and_the_earlier_of_equals() -> None:
         "Parsing, grammars!",
         "parsing grammars",
     ]
-    assert nearest(3, task)(iter(texts)) == [texts[2], texts[3], texts[1]]
+    assert nearest(iter(texts), 3, task) == [texts[2], texts[3], texts[1]]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,7 @@ def test_the_nearest_come_first_and_the_earlier_of_equals() -> None:
     ],
 )
 def test_words_of_other_scripts(task: str, texts: list[str]) -> None:
-    assert nearest(1, [task])(iter(texts)) == texts[2:]
+    assert nearest(iter(texts), 1, [task]) == texts[2:]
 
 
 # The lower case of İ has a combining mark, which scikit-learn takes for the end of a word.
@@ -75,21 +74,4 @@ def test_words_between_spaces_are_those_of_scikit_learn(text: str) -> None:
 def test_nothing_is_nearest_to_texts_without_words() -> None:
     """Stop words and single characters are left out of the comparison."""
     with pytest.raises(DataError, match="--sample random"):
-        nearest(1, ["To be or not to be", "x + y"])
-
-
-def test_what_came_before_is_known_and_little_else() -> None:
-    seen = Seen(bits=2**18)
-    assert not any(seen.add(f"text {i}") for i in range(2000))
-    assert all(seen.add(f"text {i}") for i in range(2000))
-    wrong = sum(seen.add(f"other {i}") for i in range(2000))
-    assert wrong <= 2
-
-
-def test_what_came_before_is_known_however_much_it_is() -> None:
-    """A first filter for 4,096 texts is followed by larger ones, two bytes a text."""
-    seen = Seen(bits=2**16)
-    wrong = sum(seen.add(f"text {i}") for i in range(50_000))
-    assert wrong <= 4 * 50
-    assert all(seen.add(f"text {i}") for i in range(50_000))
-    assert seen.nbytes == (1 + 2 + 4 + 8) * 2**13
+        nearest([], 1, ["To be or not to be", "x + y"])

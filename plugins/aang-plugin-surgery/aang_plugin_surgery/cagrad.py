@@ -51,14 +51,7 @@ class CAGrad(Weighter):
         n: int | None = None,
     ) -> None:
         self._names = [end_task.name, *(card.name for card in auxiliaries)]
-        self._c = number_option(
-            "weighter option c",
-            c,
-            "the radius around the mean gradient, a number from 0 to below 1",
-            low=0,
-            high=1,
-            below_high=True,
-        )
+        self._c = number_option("weighter option c", c, low=0, high=1, below_high=True)
         self._sample_size = sample_size_option(n, auxiliaries)
         self._dual: dict[str, float] = {}
 
@@ -78,12 +71,6 @@ class CAGrad(Weighter):
 
     def record(self) -> Mapping[str, Any]:
         return {"dual": dict(self._dual)}
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Nothing to restore: nothing is learned."""
 
 
 def direction(dots: Tensor, c: float) -> tuple[Tensor, Tensor]:

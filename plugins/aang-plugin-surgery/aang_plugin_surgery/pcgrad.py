@@ -62,12 +62,6 @@ class PCGrad(Weighter):
     def record(self) -> Mapping[str, Any]:
         return {"conflicts": self._conflicts}
 
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Nothing to restore: nothing is learned."""
-
 
 def conflicts(dots: Matrix) -> float:
     """The share of pairs of gradients whose inner product is negative.

@@ -52,9 +52,7 @@ class MetaTartan(StepwiseWeighter):
         self._end_task = end_task.name
         # A.3 does not say how weights are initialised; equal logits are section 4's equal weights.
         self._logits = {card.name: 0.0 for card in (end_task, *auxiliaries)}
-        self._lr = number_option(
-            "weighter option lr", lr, "η, a step size that is not negative", low=0
-        )
+        self._lr = number_option("weighter option lr", lr, low=0)
         # The paper trains every task in every step. Sampling is AANG's addition (its section 5)
         # for larger spaces; the softmax is then over the tasks of the step.
         self.sample_size = sample_size_option(n, auxiliaries)

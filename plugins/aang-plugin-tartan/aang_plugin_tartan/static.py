@@ -51,11 +51,7 @@ class Static(StepwiseWeighter):
             self._end_task_weight = 1 / (self.sample_size + 1)
         else:
             self._end_task_weight = number_option(
-                "weighter option end_task_weight",
-                end_task_weight,
-                "λ_e, a number from 0 to 1",
-                low=0,
-                high=1,
+                "weighter option end_task_weight", end_task_weight, low=0, high=1
             )
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
@@ -96,8 +92,7 @@ def _objective_weights(
                 f"weighter option weights names {name!r}, which is not an objective of this run; "
                 f"there are: {', '.join(known)}"
             )
-    meaning = "a number that is not negative"
     return {
-        name: number_option(f"weighter option weights[{name!r}]", weight, meaning, low=0)
+        name: number_option(f"weighter option weights[{name!r}]", weight, low=0)
         for name, weight in weights.items()
     }

@@ -37,17 +37,11 @@ class Unlabelled:
         buffer: int = 10_000,
     ) -> None:
         if limit is not None:
-            whole_number_option(
-                "unlabelled.limit", limit, "a whole number, at least 1, or null for no limit"
-            )
-        whole_number_option(
-            "unlabelled.min_length", min_length, "a whole number, at least 0", low=0
-        )
+            whole_number_option("unlabelled.limit", limit)
+        whole_number_option("unlabelled.min_length", min_length, low=0)
         if max_length is not None:
-            low = max(1, min_length)
-            meaning = f"a whole number, at least {low}, or null for no limit"
-            whole_number_option("unlabelled.max_length", max_length, meaning, low=low)
-        whole_number_option("unlabelled.buffer", buffer, "a whole number, at least 2", low=2)
+            whole_number_option("unlabelled.max_length", max_length, low=max(1, min_length))
+        whole_number_option("unlabelled.buffer", buffer, low=2)
         if not isinstance(stream, bool):
             raise ConfigError(f"unlabelled.stream is {stream!r}; give true or false.")
         if stream and limit is not None:

@@ -76,9 +76,9 @@ def test_nothing_of_the_length_asked_for() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"limit": 0}, "unlabelled.limit is 0; give a whole number, at least 1"),
+        ({"limit": 0}, "unlabelled.limit is 0; give a whole number, 1 or more"),
         ({"min_length": -1}, "unlabelled.min_length is -1"),
-        ({"max_length": 3, "min_length": 4}, "unlabelled.max_length is 3; .* at least 4"),
+        ({"max_length": 3, "min_length": 4}, "unlabelled.max_length is 3; .* 4 or more"),
         ({"buffer": True}, "unlabelled.buffer is True"),
         ({"stream": "yes"}, "unlabelled.stream is 'yes'; give true or false"),
         ({"stream": True, "limit": 5}, "there is no end"),

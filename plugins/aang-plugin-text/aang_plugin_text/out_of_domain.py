@@ -31,12 +31,8 @@ class OutOfDomain:
                 f"out-of-domain.unit is {unit!r}; give one of {', '.join(get_args(Unit))}"
             )
         if limit is not None:
-            whole_number_option(
-                "out-of-domain.limit", limit, "a whole number, at least 1, or null for all"
-            )
-        whole_number_option(
-            "out-of-domain.min_length", min_length, "a whole number, at least 0", low=0
-        )
+            whole_number_option("out-of-domain.limit", limit)
+        whole_number_option("out-of-domain.min_length", min_length, low=0)
         self._unit = unit
         self._limit = limit
         self._min_length = min_length

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from aang_plugin_compare.launcher import chosen_launcher, launcher_options
+from aang_plugin_compare.launcher import chosen_launcher, file_in, options_of_many_runs
 
 from aang_core import ConfigError, Plugins
 from aang_core.cli import echo
@@ -88,23 +88,7 @@ DEFAULT_RUNS = 20
     show_default=True,
     help="train the best setting again, with test data, which ends the search",
 )
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="folder of the search; by default search"
-)
-@launcher_options
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(["text", "markdown", "json"]),
-    default="text",
-    show_default=True,
-    help="format of the printed table; all three are written",
-)
-@click.option("--table-only", is_flag=True, help="run nothing; the table of what is there")
-@click.option("--quiet", is_flag=True, help="no line for each run")
-@click.argument(
-    "arguments", metavar="SEARCH.yaml | -- [TRAIN OPTIONS]", nargs=-1, type=click.UNPROCESSED
-)
+@options_of_many_runs("SEARCH.yaml", "search", ["text", "markdown", "json"])
 @click.pass_obj
 def tune(
     plugins: Plugins,
@@ -131,7 +115,7 @@ def tune(
     from aang_plugin_tune.study import Study, claim_folder
 
     registry = plugins.registry
-    file = Path(arguments[0]) if arguments and arguments[0].endswith((".yaml", ".yml")) else None
+    file = file_in(arguments)
     search = plan(
         registry,
         file=file,

@@ -50,7 +50,7 @@ class Outcome:
 
     Attributes:
         metric: name of the metric.
-        rows: the methods, best first.
+        methods: a row for each method, best first.
         trials: all trials that were run, by number.
         seconds: seconds that the search has taken.
         chosen: what it has chosen; None as long as it goes on.
@@ -58,7 +58,7 @@ class Outcome:
     """
 
     metric: str
-    rows: Sequence[Row]
+    methods: Sequence[Row]
     trials: Sequence[Tried]
     seconds: float
     chosen: Chosen | None
@@ -77,7 +77,7 @@ def read_outcome(root: Path, search: Search, study: Study) -> Outcome:
     chosen = read_chosen(root)
     return Outcome(
         metric=(recorded or search.config(next(search.methods_chosen()))).metric,
-        rows=rows_of(search, trials, recorded),
+        methods=rows_of(search, trials, recorded),
         trials=trials,
         seconds=study.seconds,
         chosen=chosen,
@@ -144,7 +144,7 @@ def text_of(outcome: Outcome, kind: str) -> str:
     if kind == "json":
         return json.dumps(_document(outcome), indent=2) + "\n"
     markdown = kind == "markdown"
-    unfinished = any(row.unfinished for row in outcome.rows)
+    unfinished = any(row.unfinished for row in outcome.methods)
     header = ["method", f"dev {outcome.metric}", "tried", "pruned", "failed"]
     header += ["unfinished"] * unfinished + ["best setting"]
     rows = [
@@ -155,7 +155,7 @@ def text_of(outcome: Outcome, kind: str) -> str:
             *([str(row.unfinished)] * unfinished),
             row.setting or "–",
         ]
-        for row in outcome.rows
+        for row in outcome.methods
     ]
     text = plain_table(header, rows, markdown=markdown)
     if outcome.chosen is None:
@@ -164,7 +164,7 @@ def text_of(outcome: Outcome, kind: str) -> str:
 
 
 def _refits(outcome: Outcome, chosen: Chosen, markdown: bool) -> str:
-    tried = sum(row.tried for row in outcome.rows)
+    tried = sum(row.tried for row in outcome.methods)
     chosen_of = f"Of {tried} settings, that of trial {chosen.trial} is the best on dev"
     lead = chosen_of if tried > 1 else "One setting was tried"
     lead += f": {shown(chosen.setting)}."
@@ -182,23 +182,17 @@ def _score(score: float | None) -> str:
 
 
 def _document(outcome: Outcome) -> dict[str, Any]:
-    chosen = outcome.chosen
-    return {
-        "metric": outcome.metric,
-        "methods": [asdict(row) for row in outcome.rows],
-        "trials": [asdict(trial) for trial in outcome.trials],
-        "seconds": round(outcome.seconds, 1),
-        "chosen": None if chosen is None else asdict(chosen),
-        "refits": [
-            {
-                "seed": result.seed,
-                "dev": result.metric.dev,
-                "test": result.metric.test,
-                "run": str(refit_folder(result.seed)),
-            }
-            for result in outcome.refits
-        ],
-    }
+    document = asdict(outcome)
+    refits = [
+        {
+            "seed": result.seed,
+            "dev": result.metric.dev,
+            "test": result.metric.test,
+            "run": str(refit_folder(result.seed)),
+        }
+        for result in outcome.refits
+    ]
+    return document | {"seconds": round(outcome.seconds, 1), "refits": refits}
 
 
 def write_outcome(root: Path, outcome: Outcome) -> None:

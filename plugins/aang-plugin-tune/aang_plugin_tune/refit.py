@@ -9,9 +9,10 @@ from typing import Any
 
 from aang.runs import Result, read_part
 from aang_plugin_compare.cells import Job
+from aang_plugin_compare.control_results import read_record
 from aang_plugin_compare.runner import Ended, Runner, Runs
 
-from aang_core import ConfigError, DataError
+from aang_core import ConfigError
 from aang_core.storage import write_file, writing
 from aang_plugin_tune.search import Search
 from aang_plugin_tune.study import Tried, all_failed
@@ -68,13 +69,8 @@ def read_chosen(root: Path) -> Chosen | None:
     Raises:
         DataError: the record is damaged.
     """
-    path = root / FILE
-    try:
-        return Chosen(**json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path}: is damaged: {error}; remove it, or the whole folder") from error
+    remedy = "remove it, or the whole folder"
+    return read_record(root / FILE, lambda content: Chosen(**json.loads(content)), remedy)
 
 
 def write_chosen(root: Path, chosen: Chosen) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import optuna
+from aang_plugin_compare.control_results import read_record
 from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner, MedianPruner, NopPruner
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
@@ -193,18 +194,15 @@ def claim_folder(root: Path, search: Search, **how: Any) -> None:
         **how,
     }
     asked = json.loads(json.dumps(document, default=str))
-    try:
-        there = dict(json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    there = read_record(path, lambda content: dict(json.loads(content)), f"remove {root}")
+    if there is None:
         if any((root / "runs").iterdir()):
             raise ConfigError(
                 f"--out {root}: has runs in it that no search made; give another folder"
-            ) from None
+            )
         with writing(path):
             write_file(path, json.dumps(asked, indent=2) + "\n")
         return
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(f"{path}: is damaged: {error}; remove {root}") from error
     if other := [key for key in {**asked, **there} if there.get(key) != asked.get(key)]:
         had, now = (json.dumps(of.get(other[0])) for of in (there, asked))
         raise ConfigError(
@@ -232,7 +230,7 @@ class _BelowMedian(BasePruner):
         return finished >= self._after and self._median.prune(study, trial)
 
 
-class _Proposals(BaseSampler):
+class _Proposals(RandomSampler):
     """Proposes values that depend on the seed, the trial, the option and the ended trials alone.
 
     A generator that was kept from one trial to the next would be lost with the process: a search
@@ -245,19 +243,10 @@ class _Proposals(BaseSampler):
     """
 
     def __init__(self, kind: Sampler, seed: int, order: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(seed)
         self._kind = kind
         self._seed = seed
         self._order = order
-
-    def infer_relative_search_space(
-        self, study: optuna.Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        return {}
-
-    def sample_relative(
-        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        return {}
 
     def sample_independent(
         self,
@@ -270,8 +259,10 @@ class _Proposals(BaseSampler):
             return json.dumps(self._order[trial.number][param_name])
         text = f"{self._seed} {trial.number} {param_name}".encode()
         seed = int.from_bytes(hashlib.sha256(text).digest()[:4], "big")
-        by_kind = {"tpe": TPESampler(multivariate=False, seed=seed), "random": RandomSampler(seed)}
-        return by_kind[self._kind].sample_independent(study, trial, param_name, param_distribution)
+        sampler: BaseSampler = RandomSampler(seed)
+        if self._kind == "tpe":
+            sampler = TPESampler(multivariate=False, seed=seed)
+        return sampler.sample_independent(study, trial, param_name, param_distribution)
 
 
 def _tried(trial: FrozenTrial) -> Tried:

@@ -25,13 +25,7 @@ class RandomFactorized:
     def __init__(self, pairs: float | None = None) -> None:
         if pairs is not None:
             pairs = number_option(
-                "option pairs of random-factorized",
-                pairs,
-                "the share of token pairs that see each other, a number above 0 and at most 1 such "
-                "as 0.6, or leave it out",
-                low=0,
-                high=1,
-                above_low=True,
+                "option pairs of random-factorized", pairs, low=0, high=1, above_low=True
             )
         self.pairs = pairs
 

@@ -35,11 +35,6 @@ class Burden:
     heavy: tuple[str, ...]
     error: str = ""
 
-    @property
-    def excusable(self) -> bool:
-        """Whether it took long for no reason that is known."""
-        return self.seconds > SLOW and not self.heavy and not self.error
-
 
 @dataclass(frozen=True)
 class Alone:
@@ -73,11 +68,12 @@ class Alone:
     @cached_property
     def burden(self) -> Burden:
         """Measured in processes of their own, since torch may already be imported in this one."""
-        measured = [self._measured()]
-        # A busy machine or a first compilation is not the plug-in's fault.
-        while measured[-1].excusable and len(measured) < 3:
-            measured.append(self._measured())
-        return min(measured, key=lambda burden: burden.seconds)
+        found = self._measured()
+        for _ in range(2):
+            if found.seconds > SLOW and not found.heavy:
+                # A busy machine or a first compilation is not the plug-in's fault.
+                found = min(found, self._measured(), key=lambda burden: burden.seconds)
+        return found
 
     def _measured(self) -> Burden:
         # With this process's own path, so that it finds the plug-in wherever this one did.

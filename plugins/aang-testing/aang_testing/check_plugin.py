@@ -5,6 +5,7 @@ from aang.config.values import parse_settings
 
 from aang_core.cli.loaded import output_of_plugins
 from aang_core.cli.output import echo
+from aang_core.errors import AangError
 
 
 @click.command(short_help="Check that a plug-in keeps its contracts.")
@@ -46,7 +47,7 @@ def check_plugin(plugin: str, settings: tuple[str, ...]) -> None:
 
 
 def _told(error: BaseException) -> str:
-    kind = "" if isinstance(error, AssertionError) else f"{type(error).__name__}: "
+    kind = "" if isinstance(error, AssertionError | AangError) else f"{type(error).__name__}: "
     # Hypothesis appends lines that say how to reproduce the failure.
     first = str(error).strip().splitlines()
     return kind + (first[0] if first else "it says nothing")

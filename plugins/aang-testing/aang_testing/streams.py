@@ -35,14 +35,18 @@ def read_stream(data: StreamingData, context: DataContext, texts: int) -> list[E
     read: list[Any] = []
     with only_generator_draws("stream"):
         stream = _opened(data, context)
-        while len(read) < places[-1] + ahead:
-            if len(read) in places:
-                states[len(read)] = _state(stream, len(read))
-            read.append(_next(stream, len(read)))
+        for number in range(places[-1] + ahead):
+            if number in places:
+                what = f"state_dict of the stream before text {number}"
+                states[number] = expect_json(stream.state_dict(), what)
+            read.append(_next(stream, number))
         for place, state in states.items():
             resumed = _opened(data, context)
             resumed.load_state_dict(json.loads(state))
-            _expect_same(resumed, read, place, ahead)
+            for number in range(place, place + ahead):
+                what = f"text {number} of a stream that loaded the state saved before text {place}"
+                found = _next(resumed, number)
+                expect(found == read[number], what, read[number], found)
     return read
 
 
@@ -62,18 +66,3 @@ def _next(stream: TextStream, place: int) -> Any:
         expect(False, "stream", "texts without end", f"the end after {place} texts")
     except DataError as error:
         expect(False, f"text {place} of the stream", "an Example", f"the error: {error}")
-
-
-def _state(stream: TextStream, place: int) -> str:
-    return expect_json(stream.state_dict(), f"state_dict of the stream before text {place}")
-
-
-def _expect_same(resumed: TextStream, read: list[Any], place: int, ahead: int) -> None:
-    for number in range(place, place + ahead):
-        found = _next(resumed, number)
-        expect(
-            found == read[number],
-            f"text {number} of a stream that loaded the state saved before text {place}",
-            read[number],
-            found,
-        )

@@ -57,6 +57,7 @@ class RecordingWorkbench:
         applied: tasks and coefficients passed to each call of :meth:`apply`.
         descents: coefficients passed to each call of :meth:`descend`, by task.
         of_heads: coefficients of the heads in each call of :meth:`descend`, by task.
+        steps_taken: optimiser steps so far: steps, descents, those of trials, and skipped ones.
     """
 
     def __init__(
@@ -93,18 +94,13 @@ class RecordingWorkbench:
         self._skip_every = skip_every
         self._asked = 0
         self._measure_every = measure_every
-        self._steps = 0
+        self.steps_taken = 0
         self._score = score
         self._budget = steps
 
     @property
-    def steps_taken(self) -> int:
-        """Optimiser steps so far: steps, descents, those of trials, and skipped ones."""
-        return self._steps
-
-    @property
     def steps_left(self) -> int:
-        return max(self._budget - self._steps, 0)
+        return max(self._budget - self.steps_taken, 0)
 
     def sample(self, n: int | None, weights: Mapping[str, float] | None = None) -> tuple[str, ...]:
         self.sample_weights.append(None if weights is None else dict(weights))
@@ -133,8 +129,8 @@ class RecordingWorkbench:
     ) -> StepSignals | None:
         self.coefficients += map(dict, draws)
         self.signals.append(signals)
-        self._steps += 1
-        if not signals or self._steps % self._measure_every:
+        self.steps_taken += 1
+        if not signals or self.steps_taken % self._measure_every:
             return None
         return mean_signals([self._measured(coefficients, signals) for coefficients in draws])
 
@@ -164,7 +160,7 @@ class RecordingWorkbench:
         expect(once, "tasks of gradients", "names of tasks, each once", list(names))
         self._asked += 1
         if self._skip_every is not None and self._asked % self._skip_every == 0:
-            self._steps += 1
+            self.steps_taken += 1
             return None
         return [RecordedUpdate((name,), tuple(self._gradient(name))) for name in names]
 
@@ -185,7 +181,7 @@ class RecordingWorkbench:
         heads = coefficients if of_heads is None else of_heads
         self.descents.append(dict(zip(tasks, coefficients, strict=True)))
         self.of_heads.append(dict(zip(tasks, heads, strict=True)))
-        self._steps += 1
+        self.steps_taken += 1
 
     def trial(
         self,
@@ -198,7 +194,7 @@ class RecordingWorkbench:
         """An update without any change; without ``steps`` it counts as one step."""
         self.trials.append(dict(coefficients))
         self.trial_steps.append(steps)
-        self._steps += 1 if steps is None else steps
+        self.steps_taken += 1 if steps is None else steps
         return RecordedUpdate(tuple(coefficients))
 
     def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:

@@ -12,6 +12,7 @@ from aang.corpora import read_table, well_formed
 from aang_core import ConfigError, DataError, Example, Plugins, ReadReport, did_you_mean
 from aang_core.cli import note, print_table
 from aang_core.storage import whole_file, writing
+from aang_plugin_s2orc.marks import SEEN, Marks
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -89,7 +90,7 @@ def prepare_domain(
 
     from aang_core import DataContext
     from aang_plugin_s2orc.domain.overlap import Overlap
-    from aang_plugin_s2orc.domain.sampling import sampler_of
+    from aang_plugin_s2orc.domain.sampling import sample as draw
 
     if times <= 0:
         raise ConfigError(f"--times {times}: give a number above 0")
@@ -109,8 +110,8 @@ def prepare_domain(
     data = CheckedData(primitive.make(**options), primitive)
     context = DataContext(train=(), domain=corpus, out_of_domain=corpus, seed=seed, report=report)
     counts = dict.fromkeys(COUNTS, 0)
-    draw = sampler_of(sample, wanted, texts, seed)
-    drawn = draw(_usable(data.examples(context), overlap, counts, report))
+    candidates = _usable(data.examples(context), overlap, counts, report)
+    drawn = draw(sample, candidates, wanted, texts, seed)
     counts["written"] = len(drawn)
     if not drawn:
         raise DataError(
@@ -172,17 +173,15 @@ def _texts_of(path: Path, columns: Sequence[str], report: ReadReport) -> list[st
 def _usable(
     examples: Iterable[Example], overlap: Any, counts: dict[str, int], report: ReadReport
 ) -> Iterator[str]:
-    """The texts that are new and do not overlap; only filters for repeated texts are in memory."""
-    from aang_plugin_s2orc.domain.seen import Seen
-
-    seen = Seen()
+    """The texts that are new and do not overlap; of each, 16 bytes stay in memory."""
+    seen = Marks()
     for example in examples:
         counts["read"] += 1
         text = well_formed(example.text)
         if text != example.text:
             event = "text with half a surrogate pair, replaced by U+FFFD"
             report.add(event, f"text {counts['read']} of the source")
-        if seen.add(text):
+        if not seen.add(text, SEEN):
             counts["duplicates"] += 1
         elif overlap(text):
             counts["overlapping"] += 1

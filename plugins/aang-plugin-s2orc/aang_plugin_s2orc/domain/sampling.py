@@ -1,7 +1,8 @@
 """Sampling from a stream of texts in one pass, with only the sample in memory."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice, pairwise
 
 import torch
@@ -14,62 +15,50 @@ from sklearn.feature_extraction.text import (
 
 from aang_core import DataError
 
-Sampler = Callable[[Iterable[str]], list[str]]
-
 _AT_ONCE = 1024
 """Number of texts that one product of sparse matrices compares with the task."""
 
 
-def sampler_of(name: str, n: int, task: Sequence[str], seed: int) -> Sampler:
-    """The sampler with this name: ``nearest``, ``random`` or ``first``.
+def sample(name: str, texts: Iterable[str], n: int, task: Sequence[str], seed: int) -> list[str]:
+    """Draw ``n`` texts from a stream; fewer if it has fewer.
+
+    ``first`` reads no further than it needs to. From a corpus of papers it takes consecutive
+    paragraphs of the first papers, whatever they are about. The files that TARTAN's authors
+    published with their code were made in this way: the one for SciERC begins with all of the one
+    for ACL-ARC.
 
     Args:
-        name: its name.
-        n: how many texts it draws.
-        task: the task's texts.
+        name: ``nearest``, ``random`` or ``first``.
+        texts: the stream.
+        n: how many texts to draw.
+        task: the task's texts, which ``nearest`` compares others with.
         seed: of a random sample.
     """
     if name == "nearest":
-        return nearest(n, task)
-    return uniform(n, torch.Generator().manual_seed(seed)) if name == "random" else first(n)
+        return nearest(texts, n, task)
+    if name == "random":
+        return uniform(texts, n, torch.Generator().manual_seed(seed))
+    return list(islice(texts, n))
 
 
-def uniform(n: int, generator: torch.Generator) -> Sampler:
-    """A sampler that draws ``n`` texts uniformly and keeps the order of the stream.
+def uniform(texts: Iterable[str], n: int, generator: torch.Generator) -> list[str]:
+    """Draw ``n`` texts uniformly and keep the order of the stream.
 
     Reservoir sampling (Vitter, 1985, algorithm R): a draw for every text after the first ``n``.
     """
-
-    def sample(texts: Iterable[str]) -> list[str]:
-        kept: list[tuple[int, str]] = []
-        for i, text in enumerate(texts):
-            if i < n:
-                kept.append((i, text))
-                continue
-            place = int(torch.randint(i + 1, (), generator=generator))
-            if place < n:
-                kept[place] = (i, text)
-        return [text for _, text in sorted(kept)]
-
-    return sample
+    kept: list[tuple[int, str]] = []
+    for i, text in enumerate(texts):
+        if i < n:
+            kept.append((i, text))
+            continue
+        place = int(torch.randint(i + 1, (), generator=generator))
+        if place < n:
+            kept[place] = (i, text)
+    return [text for _, text in sorted(kept)]
 
 
-def first(n: int) -> Sampler:
-    """A sampler that takes the first ``n`` texts and reads no further.
-
-    From a corpus of papers it takes consecutive paragraphs of the first papers, whatever they are
-    about. The files that TARTAN's authors published with their code were made in this way: the one
-    for SciERC begins with all of the one for ACL-ARC.
-    """
-
-    def sample(texts: Iterable[str]) -> list[str]:
-        return list(islice(texts, n))
-
-    return sample
-
-
-def nearest(n: int, task: Sequence[str]) -> Sampler:
-    """A sampler that takes the ``n`` texts nearest to a task's; the nearest first.
+def nearest(texts: Iterable[str], n: int, task: Sequence[str]) -> list[str]:
+    """Take the ``n`` texts nearest to a task's; the nearest first.
 
     Nearness is the cosine between the TF-IDF vector of a text and the mean vector of ``task``.
     Document frequencies come from ``task``, so one pass is enough; a word that is not in the task
@@ -91,21 +80,15 @@ def nearest(n: int, task: Sequence[str]) -> Sampler:
             "with --text."
         )
 
-    def scored(texts: Iterable[str]) -> Iterator[tuple[float, int, str]]:
-        i = 0
+    def scored() -> Iterator[tuple[float, int, str]]:
+        # The running index keeps texts themselves from being compared.
+        places = itertools.count()
         stream = iter(texts)
         while some := list(islice(stream, _AT_ONCE)):
-            for score, text in zip(
-                tfidf.transform(words.transform(some)) @ direction, some, strict=True
-            ):
-                yield float(score) / length, -i, text
-                i += 1
+            scores = tfidf.transform(words.transform(some)) @ direction / length
+            yield from zip(scores.tolist(), (-next(places) for _ in some), some, strict=True)
 
-    def sample(texts: Iterable[str]) -> list[str]:
-        # The running index keeps texts themselves from being compared.
-        return [text for _, _, text in heapq.nlargest(n, scored(texts))]
-
-    return sample
+    return [text for _, _, text in heapq.nlargest(n, scored())]
 
 
 def _words(text: str) -> list[str]:

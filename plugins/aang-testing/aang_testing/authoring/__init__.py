@@ -1,1 +1,0 @@
-"""Writes new plug-ins."""
