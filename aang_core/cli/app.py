@@ -14,11 +14,10 @@ from typing import Any
 import click
 
 from aang_core.cli.loaded import loaded_plugins, tell_failures
-from aang_core.cli.output import echo
+from aang_core.cli.output import echo, printable
 from aang_core.errors import AangError, PluginError, SharedError, UnknownNameError
 from aang_core.plugins.primitive import CORE
 from aang_core.plugins.registry import TargetEntry
-from aang_core.printable import printable
 from aang_core.tasks.processes import is_first
 
 COMMANDS = {

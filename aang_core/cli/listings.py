@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from aang_core.cli.loaded import loaded_plugins, tell_failures
-from aang_core.cli.output import echo, note
-from aang_core.cli.tables import print_table
+from aang_core.cli.output import echo, note, print_table
 from aang_core.errors import AangError, UnknownNameError
 from aang_core.plugins import Plugins
 from aang_core.plugins.loading import SLOW, PluginRecord

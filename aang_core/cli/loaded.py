@@ -1,16 +1,21 @@
-"""The plug-ins that the global options select, loaded once per process."""
+"""The plug-ins that the global options select, loaded once, and what a shell offers of them."""
 
 import contextlib
 import sys
 import traceback
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from aang_core.cli.output import echo
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import shadow_notice
+from aang_core.plugins.primitive import Primitive
+from aang_core.plugins.registry import Entry, Registry
 
 _KEY = "aang_core.plugins"
 
@@ -68,3 +73,36 @@ def tell_failures(context: click.Context, *, to_stderr: bool = True) -> None:
         if context.find_root().params.get("debug") and record.exception is not None:
             lines = traceback.format_exception(record.exception)
             echo("".join(lines), err=to_stderr, nl=False)
+
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _path(
+    kind: str, context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type=kind)]
+
+
+def _registered(
+    entries: Callable[[Registry], Iterable[Primitive | Entry]],
+    context: click.Context,
+    parameter: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    named = {e.name: e.summary for e in entries(loaded_plugins(context).registry)}
+    found = [CompletionItem(n, help=s) for n, s in named.items() if n.startswith(incomplete)]
+    # Only where no name fits, because shells show one kind or the other.
+    if not found and parameter.name == "space":
+        return [CompletionItem(incomplete, type="file")]
+    return found
+
+
+COMPLETIONS: Mapping[str, Complete] = {
+    "weighter": partial(_registered, lambda registry: registry.primitives("weighter")),
+    "space": partial(_registered, lambda registry: [*registry.spaces, *registry.objectives]),
+    "recipe": partial(_registered, lambda registry: registry.recipes),
+    "model": partial(_path, "dir"),
+    **dict.fromkeys(("domain", "out_of_domain", "unlabelled"), partial(_path, "file")),
+}
+"""What completes the value of an option, by its name."""

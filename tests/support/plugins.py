@@ -8,6 +8,7 @@ from aang_testing.rows import MASK, VOCABULARY, SampleRows
 from aang_testing.workbench import RecordingWorkbench
 
 from aang_core.checked.weighter import CheckedWeighter
+from aang_core.cli.output import ACTING, one_line, printable
 from aang_core.contracts import CheckedData, CheckedOutput, CheckedRepresentation, CheckedTransform
 from aang_core.errors import NumericalError, OutOfMemoryError, StorageError, WeighterError
 from aang_core.plugins import PluginRecord, Status
@@ -16,4 +17,3 @@ from aang_core.plugins.loading import DISABLE_VARIABLE, LOAD_VARIABLE, plugin_di
 from aang_core.plugins.name_table import standard_plugins
 from aang_core.plugins.registry import ObjectiveEntry, RecipeEntry, SpaceEntry
 from aang_core.plugins.traits import unprovided_traits
-from aang_core.printable import ACTING, one_line, printable

@@ -3,8 +3,7 @@
 import json
 
 from aang.runs.summary import Summary, in_words
-from aang_core.cli.output import echo, folded
-from aang_core.printable import one_line
+from aang_core.cli.output import echo, folded, one_line
 
 
 def announce(summary: Summary) -> None:

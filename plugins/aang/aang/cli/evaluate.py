@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aang_core.cli.output import echo, note
-from aang_core.cli.tables import print_table
+from aang_core.cli.output import echo, note, print_table
 from aang_core.plugins import Plugins
 from aang_core.training.evaluation import shown_score
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from aang_core.cli.output import echo, folded
-from aang_core.cli.tables import print_table
+from aang_core.cli.output import echo, folded, print_table
 from aang_core.training.evaluation import shown_score
 
 if TYPE_CHECKING:

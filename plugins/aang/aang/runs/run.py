@@ -291,7 +291,7 @@ class Run:
             DataError: the data cannot be used; the message names the row.
 
         Examples:
-            >>> from aang_core import train
+            >>> from aang import train
             >>> data = (10 * ["It rains again.", "What a fine day!"], 10 * ["bad", "good"])
             >>> run = train(train=data, weighter="single-task", steps=2, quiet=True)
             >>> list(run.predict("It snows.").columns)
@@ -326,7 +326,7 @@ class Run:
             DataError: the data cannot be used, or has no class that the classifier knows.
 
         Examples:
-            >>> from aang_core import train
+            >>> from aang import train
             >>> data = (10 * ["It rains again.", "What a fine day!"], 10 * ["bad", "good"])
             >>> run = train(train=data, weighter="single-task", steps=2, quiet=True)
             >>> list(run.evaluate((["It snows."], ["bad"])).classes.columns)
