@@ -62,15 +62,15 @@ if TYPE_CHECKING:
     from aang_core.plugins import Plugins as Plugins
     from aang_core.plugins import load_plugins as load_plugins
     from aang_core.plugins.hooks import PLUGIN_API as PLUGIN_API
-    from aang_core.plugins.name_table import did_you_mean as did_you_mean
-    from aang_core.plugins.options import number_option as number_option
-    from aang_core.plugins.options import sample_size_option as sample_size_option
-    from aang_core.plugins.options import whole_number_option as whole_number_option
     from aang_core.plugins.primitive import STAGES as STAGES
     from aang_core.plugins.primitive import Origin as Origin
     from aang_core.plugins.primitive import Primitive as Primitive
     from aang_core.plugins.primitive import Stage as Stage
+    from aang_core.plugins.primitive import number_option as number_option
+    from aang_core.plugins.primitive import sample_size_option as sample_size_option
+    from aang_core.plugins.primitive import whole_number_option as whole_number_option
     from aang_core.plugins.registry import Registry as Registry
+    from aang_core.plugins.registry import did_you_mean as did_you_mean
     from aang_core.tasks.processes import Processes as Processes
     from aang_core.tasks.signals import Signal as Signal
     from aang_core.tasks.signals import StepSignals as StepSignals

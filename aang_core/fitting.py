@@ -18,9 +18,9 @@ from aang_core.gradients import (
     EngineSettings,
 )
 from aang_core.gradients.choose_engine import as_argument, find_engine
-from aang_core.objectives.defaults import DEFAULT_WEIGHTER
 from aang_core.plugins import load_plugins
-from aang_core.plugins.registry import TargetEntry
+from aang_core.plugins.primitive import TargetEntry
+from aang_core.plugins.registry import DEFAULT_WEIGHTER
 from aang_core.tasks.processes import Processes, processes_of_environment
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import TaskCard, Weighter

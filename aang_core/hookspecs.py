@@ -463,15 +463,6 @@ def aang_after_training(run: "Run") -> None:
     """
 
 
-@hookspec(
-    warn_on_impl=DeprecationWarning(
-        "the hook aang_after_run is deprecated; call it aang_after_training instead"
-    )
-)
-def aang_after_run(run: "Run") -> None:
-    """The former name of :func:`aang_after_training`."""
-
-
 @hookspec
 def aang_join_processes(device: "torch.device | AangError") -> "Processes":
     """Meet the other processes that a launcher has started to share a training.

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, get_args
 
-from aang_core.errors import AangError, PluginError, WeighterError
-from aang_core.plugins.faults import raised_by_plugin
+from aang_core.errors import AangError, PluginError, WeighterError, raised_by_plugin
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.signals import Signal
 from aang_core.tasks.weighting import (

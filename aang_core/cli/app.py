@@ -16,8 +16,7 @@ import click
 from aang_core.cli.loaded import loaded_plugins, tell_failures
 from aang_core.cli.output import echo, printable
 from aang_core.errors import AangError, PluginError, SharedError, UnknownNameError
-from aang_core.plugins.primitive import CORE
-from aang_core.plugins.registry import TargetEntry
+from aang_core.plugins.primitive import CORE, TargetEntry
 from aang_core.tasks.processes import is_first
 
 COMMANDS = {

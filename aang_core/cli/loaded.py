@@ -13,9 +13,8 @@ from click.shell_completion import CompletionItem
 
 from aang_core.cli.output import echo
 from aang_core.plugins import Plugins, load_plugins
-from aang_core.plugins.loading import shadow_notice
-from aang_core.plugins.primitive import Primitive
-from aang_core.plugins.registry import Entry, Registry
+from aang_core.plugins.primitive import Entry
+from aang_core.plugins.registry import Registry
 
 _KEY = "aang_core.plugins"
 
@@ -61,15 +60,9 @@ def tell_failures(context: click.Context, *, to_stderr: bool = True) -> None:
 
     Plug-ins that another one keeps out are reported, too: somebody may want them.
     """
-    for record in loaded_plugins(context).shadowed:
-        echo(shadow_notice(record), err=to_stderr)
-    for record in loaded_plugins(context).failed:
-        origin = record.origin
-        echo(
-            f"Plug-in {origin.entry_point} ({origin}) failed to load and registered nothing: "
-            f"{record.error}",
-            err=to_stderr,
-        )
+    plugins = loaded_plugins(context)
+    for record in (*plugins.shadowed, *plugins.failed):
+        echo(record.notice, err=to_stderr)
         if context.find_root().params.get("debug") and record.exception is not None:
             lines = traceback.format_exception(record.exception)
             echo("".join(lines), err=to_stderr, nl=False)
@@ -85,7 +78,7 @@ def _path(
 
 
 def _registered(
-    entries: Callable[[Registry], Iterable[Primitive | Entry]],
+    entries: Callable[[Registry], Iterable[Entry]],
     context: click.Context,
     parameter: click.Parameter,
     incomplete: str,

@@ -13,7 +13,8 @@ from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.ledger import TaskClip
 from aang_core.gradients.passes import Precision
 from aang_core.gradients.stream import StreamEngine
-from aang_core.plugins.registry import Registry, TargetEntry
+from aang_core.plugins.primitive import TargetEntry
+from aang_core.plugins.registry import Registry
 from aang_core.tasks.processes import ALONE, Processes
 
 ON_ACCELERATORS = "packed"

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 from aang_core.errors import ConfigError, UnknownNameError
 from aang_core.plugins.primitive import STAGES, Primitive, Stage
-from aang_core.plugins.traits import (
-    ONE_CLASS,
-    PREFIX,
-    READS_END_TASK_HEAD,
-    EndTaskTraits,
-)
+from aang_core.plugins.registry import ONE_CLASS, PREFIX, READS_END_TASK_HEAD, EndTaskTraits
 
 if TYPE_CHECKING:
     from aang_core.plugins.registry import Registry

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space_file import SpaceFile, read_space_file, validate_space
-from aang_core.plugins.name_table import did_you_mean
-from aang_core.plugins.primitive import STAGES, Primitive, Stage
-from aang_core.plugins.registry import SpaceEntry
-from aang_core.plugins.traits import ONE_CLASS, EndTaskTraits, unprovided_traits
+from aang_core.plugins.primitive import STAGES, Primitive, SpaceEntry, Stage
+from aang_core.plugins.registry import ONE_CLASS, EndTaskTraits, did_you_mean
 from aang_core.storage.yaml_source import Source
 
 if TYPE_CHECKING:
@@ -169,7 +167,7 @@ def _of_objectives(
 
 def _notes(stages: Mapping[Stage, tuple[Primitive, ...]], registry: "Registry") -> tuple[str, ...]:
     listed = [primitive for primitives in stages.values() for primitive in primitives]
-    return tuple(unprovided_traits(listed, registry.primitives()))
+    return tuple(registry.unprovided_traits(listed))
 
 
 def _registered(entry: SpaceEntry, registry: "Registry") -> Space:

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from pydantic.functional_validators import BeforeValidator
 
 from aang_core.errors import ConfigError
-from aang_core.plugins.name_table import did_you_mean
+from aang_core.plugins.registry import did_you_mean
 from aang_core.storage.yaml_source import Source, parse_yaml
 
 

@@ -13,8 +13,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distributions
 from pathlib import Path
 
 from aang_core.errors import PluginError
-from aang_core.plugins.name_table import normalised
-from aang_core.plugins.primitive import CORE, Origin
+from aang_core.plugins.primitive import CORE, Origin, normalised
 
 GROUP = "aang"
 """The entry-point group of plug-ins; the value of an entry point names the hooks module."""

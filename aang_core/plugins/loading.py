@@ -7,14 +7,11 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from aang_core.errors import PluginError, UnknownNameError
+from aang_core.errors import PluginError, UnknownNameError, place_of, text_of
 from aang_core.plugins.discovery import Candidate, find_candidates
-from aang_core.plugins.faults import place_of, text_of
-from aang_core.plugins.hooks import implemented_hooks
-from aang_core.plugins.name_table import did_you_mean, normalised
-from aang_core.plugins.primitive import CORE, Origin, Primitive
-from aang_core.plugins.registry import Entry, Registry
-from aang_core.plugins.staging import Staging
+from aang_core.plugins.hooks import Staging, implemented_hooks
+from aang_core.plugins.primitive import CORE, Entry, Origin, normalised
+from aang_core.plugins.registry import Registry, did_you_mean
 from aang_core.turns import loading_turn
 
 DISABLE_VARIABLE = "AANG_DISABLE_PLUGINS"
@@ -46,6 +43,16 @@ class PluginRecord:
     exception: BaseException | None = field(default=None, repr=False, compare=False)
     warnings: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def notice(self) -> str:
+        """A sentence for the user of a plug-in that is shadowed or has failed."""
+        if self.status == "failed":
+            return f"Plug-in {self} failed to load and registered nothing: {self.error}"
+        return f"Plug-in {self} is not loaded: {self.error}"
+
+    def __str__(self) -> str:
+        return f"{self.origin.entry_point} ({self.origin})"
 
 
 @dataclass(frozen=True)
@@ -110,21 +117,25 @@ def load_plugins(
     """
     disable = list(disable)
     candidates = find_candidates([*_listed(environ, LOAD_VARIABLE), *local])
-    _check_known(disable, candidates)
+    check_known(disable, (candidate.origin for candidate in candidates))
     disabled = set(map(normalised, (*disable, *_listed(environ, DISABLE_VARIABLE))))
-    entries: list[Primitive | Entry] = []
+    entries: list[Entry] = []
     records: list[PluginRecord] = []
     owners: dict[tuple[str, str], Origin] = {}
     for candidate in candidates:
         origin = candidate.origin
-        if names := disabled & set(map(normalised, (origin.distribution, origin.entry_point))):
+        if names := disabled & origin.names:
             reason = f"disabled by name: {', '.join(sorted(names))}"
             records.append(PluginRecord(origin, "disabled", reason))
         elif only is not None and origin.distribution not in {CORE, *only}:
             reason = f"left out: only {', '.join(sorted(only))} is loaded"
             records.append(PluginRecord(origin, "disabled", reason))
         elif candidate.slot in owners:
-            reason = _shadow_reason(origin, owners[candidate.slot])
+            first = owners[candidate.slot]
+            reason = (
+                f"{first} has an entry point {origin.entry_point} too and comes first; "
+                f"--disable-plugin {first.distribution} gives way to this one"
+            )
             records.append(PluginRecord(origin, "shadowed", reason))
         else:
             owners[candidate.slot] = origin
@@ -151,29 +162,21 @@ def _listed(environ: Mapping[str, str], variable: str) -> list[str]:
     return [part.strip() for part in environ.get(variable, "").split(",") if part.strip()]
 
 
-def _check_known(disable: Iterable[str], candidates: Iterable[Candidate]) -> None:
-    origins = [candidate.origin for candidate in candidates]
-    known = {name for o in origins for name in (o.distribution, o.entry_point)}
-    spellings = set(map(normalised, known))
-    for name in disable:
-        if normalised(name) not in spellings:
-            hint = did_you_mean(name, known, "there are")
-            raise UnknownNameError(f"there is no plug-in {name} to disable; {hint}")
+def check_known(names: Iterable[str], origins: Iterable[Origin]) -> None:
+    """Refuse a name that is neither the distribution nor the entry point of one of the plug-ins.
+
+    Raises:
+        UnknownNameError: it is not; the message offers similar names.
+    """
+    known = frozenset().union(*(origin.names for origin in origins))
+    for name in names:
+        if normalised(name) not in known:
+            raise UnknownNameError(
+                f"there is no plug-in {name}; {did_you_mean(name, known, 'there are')}"
+            )
 
 
-def shadow_notice(record: PluginRecord) -> str:
-    """A sentence about a plug-in that is not loaded because of another one."""
-    return f"Plug-in {record.origin.entry_point} of {record.origin} is not loaded: {record.error}"
-
-
-def _shadow_reason(origin: Origin, owner: Origin) -> str:
-    return (
-        f"{owner} has an entry point {origin.entry_point} too and comes first; --disable-plugin "
-        f"{owner.distribution} gives way to this one"
-    )
-
-
-def _load(candidate: Candidate) -> tuple[PluginRecord, Iterable[Primitive | Entry]]:
+def _load(candidate: Candidate) -> tuple[PluginRecord, Iterable[Entry]]:
     """Import one plug-in and run its hooks; its registrations count only if all of them succeed."""
     origin = candidate.origin
     staging = Staging(origin)
@@ -199,19 +202,8 @@ def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         hooks = implemented_hooks(module)
-    # pluggy's warning names the file; add the plug-in that it belongs to.
-    for warning in caught:
-        warnings.warn_explicit(
-            f"plug-in {candidate.origin.entry_point} ({candidate.origin}): {warning.message}",
-            warning.category,
-            warning.filename,
-            warning.lineno,
-        )
-    for hook in hooks:
-        if hook.registers:
-            hook.register(staging.register_for(hook.name))
-        else:
-            staging.keep(hook.name, hook.call)
+    for name, hook in hooks.items():
+        staging.run(name, hook)
     return tuple(f"{w.filename}:{w.lineno}: {w.message}" for w in caught)
 
 

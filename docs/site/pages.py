@@ -76,7 +76,7 @@ REFERENCE = {
             "aang_core.tasks.weighting",
             "aang_core.tasks.workbench",
             "aang_core.tasks.signals",
-            "aang_core.plugins.options",
+            "aang_core.plugins.primitive",
         ],
     ),
     "training": (

@@ -14,6 +14,5 @@ from aang_core.errors import NumericalError, OutOfMemoryError, StorageError, Wei
 from aang_core.plugins import PluginRecord, Status
 from aang_core.plugins.hooks import CHANGES, DECLARATION, check_plugin_api, hook_names
 from aang_core.plugins.loading import DISABLE_VARIABLE, LOAD_VARIABLE, plugin_differences
-from aang_core.plugins.name_table import standard_plugins
-from aang_core.plugins.registry import ObjectiveEntry, RecipeEntry, SpaceEntry
-from aang_core.plugins.traits import unprovided_traits
+from aang_core.plugins.primitive import ObjectiveEntry, RecipeEntry, SpaceEntry
+from aang_core.plugins.registry import standard_plugins

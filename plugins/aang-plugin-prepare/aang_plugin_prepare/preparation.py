@@ -35,12 +35,10 @@ from aang.runs.training import join
 
 from aang_core.contracts import CheckedData
 from aang_core.errors import AangError, ConfigError, DataError, LockedError
-from aang_core.objectives.defaults import PREPARATION
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import ReadReport
-from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import CORE
-from aang_core.plugins.registry import Registry
+from aang_core.plugins.registry import Registry, did_you_mean
 from aang_core.storage.durable import sync, writing
 from aang_core.storage.lock import locked, refuse_if_locked
 from aang_core.storage.run_folder import RunFolder
@@ -49,6 +47,9 @@ from aang_core.training.interruption import Interruption
 from aang_core.training.trainer import Clock, Observer
 from aang_core.turns import training_turn
 from aang_plugin_prepare.card import preparation_card
+
+PREPARATION = "dapt"
+"""The named objective: BERT's, on in-domain text."""
 
 ABOUT = "preparation"
 """The folder, inside the encoder's folder, that records how the encoder was made."""

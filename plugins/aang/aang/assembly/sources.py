@@ -27,7 +27,8 @@ from aang.corpora.train_draw import TrainDraw, draw_train
 from aang.corpora.unlabelled_texts import UnlabelledTexts
 from aang_core.gradients.choose_engine import find_engine
 from aang_core.objectives.stages import Example, ReadReport
-from aang_core.plugins.registry import Registry, TargetEntry
+from aang_core.plugins.primitive import TargetEntry
+from aang_core.plugins.registry import Registry
 
 DEMO = "demo"
 """Name of the built-in demo task."""

@@ -66,6 +66,8 @@ class TrainingCommand(click.Command):
         except click.NoSuchOption as error:
             name = error.option_name.lstrip("-").removeprefix("no-").replace("-", "_")
             check_plugin_option(name, loaded_plugins(ctx).registry)
+            # Click offers names that have little in common, so there is nearly always one.
+            error.message += " One of a plug-in in a file needs aang --plugin FILE.py."  # type: ignore[misc]
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

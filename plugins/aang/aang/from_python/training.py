@@ -23,7 +23,6 @@ from aang.runs.training import During, join
 from aang_core.cli.output import note, note_once
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins, load_plugins
-from aang_core.plugins.loading import shadow_notice
 from aang_core.tasks.processes import Processes
 from aang_core.training.interruption import Interrupted, interruptible
 from aang_core.turns import training_turn
@@ -82,7 +81,7 @@ def train(
             known = [*names, "resume", "accept_changes", "quiet"]
             raise ConfigError(no_such_option(name, "aang train", known))
     for record in plugins.shadowed:
-        note(shadow_notice(record))
+        note(record.notice)
     with errors_in_python(names), ExitStack() as stack:
         if resume is None:
             start = _first_start(config, options, plugins, stack)

@@ -19,7 +19,7 @@ from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.choose_engine import check_engine
 from aang_core.gradients.passes import Passes, Precision
-from aang_core.plugins.registry import TargetEntry
+from aang_core.plugins.primitive import TargetEntry
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
 from aang_core.training.bench import RunTasks, StepSettings
 from aang_core.training.evaluation import LOSS

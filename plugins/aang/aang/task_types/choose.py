@@ -8,8 +8,7 @@ from aang.task_types.written_lists import list_of, plain
 from aang_core.errors import ConfigError, DataError, ModelError, PluginError
 from aang_core.objectives.stages.data import ReadReport
 from aang_core.plugins import load_plugins
-from aang_core.plugins.registry import Registry
-from aang_core.plugins.traits import ONE_CLASS, EndTaskTraits
+from aang_core.plugins.registry import ONE_CLASS, EndTaskTraits, Registry
 
 if TYPE_CHECKING:
     from aang.task_types.task_type import LabelColumn, TaskType
