@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from aang_core.objectives.stages import Data as Data
     from aang_core.objectives.stages import DataContext as DataContext
     from aang_core.objectives.stages import DocumentStatistics as DocumentStatistics
-    from aang_core.objectives.stages import EndTaskData as EndTaskData
     from aang_core.objectives.stages import Example as Example
     from aang_core.objectives.stages import HeadBuilder as HeadBuilder
     from aang_core.objectives.stages import Output as Output
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
     from aang_core.objectives.stages import Representation as Representation
     from aang_core.objectives.stages import RowsBefore as RowsBefore
     from aang_core.objectives.stages import ShownRows as ShownRows
-    from aang_core.objectives.stages import StepData as StepData
     from aang_core.objectives.stages import StreamingData as StreamingData
     from aang_core.objectives.stages import TaggedWord as TaggedWord
     from aang_core.objectives.stages import TextRepresentation as TextRepresentation

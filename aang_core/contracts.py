@@ -285,12 +285,12 @@ class CheckedData:
 
     @property
     def of_step(self) -> bool:
-        """See :class:`~aang_core.objectives.stages.StepData`; False if it has rows of its own."""
+        """See :class:`~aang_core.objectives.stages.Data`."""
         return bool(getattr(self._data, "of_step", False))
 
     @property
     def of_end_task(self) -> bool:
-        """See :class:`~aang_core.objectives.stages.EndTaskData`; False if it has other texts."""
+        """See :class:`~aang_core.objectives.stages.Data`."""
         return bool(getattr(self._data, "of_end_task", False))
 
     def stream(self, context: DataContext) -> TextStream:

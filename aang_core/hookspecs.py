@@ -281,8 +281,8 @@ def aang_register_data(register: RegisterPrimitive) -> None:
 
     Traits in use: ``text`` for a source of texts; ``labels:end-task`` if its examples carry the end
     task's labels; ``labels:own`` if they carry the labels of another task; ``rows-of-the-step`` if
-    they are the rows that the end task trains on in the same step
-    (:class:`~aang_core.objectives.stages.StepData`); ``reads:domain``, ``reads:out-of-domain`` and
+    they are the rows that the end task trains on in the same step (``of_step`` of
+    :class:`~aang_core.objectives.stages.Data`); ``reads:domain``, ``reads:out-of-domain`` and
     ``reads:unlabelled`` if they read the text that the option of that name gives, which a run
     refuses if nothing reads it.
     """

@@ -64,10 +64,8 @@ REFERENCE = {
         "Stages",
         [
             "aang_core.objectives.stages.data",
-            "aang_core.objectives.stages.transform",
-            "aang_core.objectives.stages.representation",
+            "aang_core.objectives.stages.tokens",
             "aang_core.objectives.stages.output",
-            "aang_core.objectives.stages.vocabulary",
         ],
     ),
     "weighters": (

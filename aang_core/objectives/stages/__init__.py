@@ -12,11 +12,9 @@ from aang_core.lazy_names import lazy_index
 if TYPE_CHECKING:
     from aang_core.objectives.stages.data import Data as Data
     from aang_core.objectives.stages.data import DataContext as DataContext
-    from aang_core.objectives.stages.data import EndTaskData as EndTaskData
     from aang_core.objectives.stages.data import Example as Example
     from aang_core.objectives.stages.data import Label as Label
     from aang_core.objectives.stages.data import ReadReport as ReadReport
-    from aang_core.objectives.stages.data import StepData as StepData
     from aang_core.objectives.stages.data import StreamingData as StreamingData
     from aang_core.objectives.stages.data import TaggedWord as TaggedWord
     from aang_core.objectives.stages.data import TextStream as TextStream
@@ -27,16 +25,16 @@ if TYPE_CHECKING:
     from aang_core.objectives.stages.output import Output as Output
     from aang_core.objectives.stages.output import RowsBefore as RowsBefore
     from aang_core.objectives.stages.output import View as View
-    from aang_core.objectives.stages.representation import Representation as Representation
-    from aang_core.objectives.stages.representation import ShownRows as ShownRows
-    from aang_core.objectives.stages.representation import TextRepresentation as TextRepresentation
-    from aang_core.objectives.stages.transform import SELECTION_RATE as SELECTION_RATE
-    from aang_core.objectives.stages.transform import Corruption as Corruption
-    from aang_core.objectives.stages.transform import Transform as Transform
-    from aang_core.objectives.stages.transform import random_tokens as random_tokens
-    from aang_core.objectives.stages.transform import select_tokens as select_tokens
-    from aang_core.objectives.stages.vocabulary import Vocabulary as Vocabulary
-    from aang_core.objectives.stages.vocabulary import sentence_starts as sentence_starts
-    from aang_core.objectives.stages.vocabulary import word_starts as word_starts
+    from aang_core.objectives.stages.tokens import SELECTION_RATE as SELECTION_RATE
+    from aang_core.objectives.stages.tokens import Corruption as Corruption
+    from aang_core.objectives.stages.tokens import Representation as Representation
+    from aang_core.objectives.stages.tokens import ShownRows as ShownRows
+    from aang_core.objectives.stages.tokens import TextRepresentation as TextRepresentation
+    from aang_core.objectives.stages.tokens import Transform as Transform
+    from aang_core.objectives.stages.tokens import Vocabulary as Vocabulary
+    from aang_core.objectives.stages.tokens import random_tokens as random_tokens
+    from aang_core.objectives.stages.tokens import select_tokens as select_tokens
+    from aang_core.objectives.stages.tokens import sentence_starts as sentence_starts
+    from aang_core.objectives.stages.tokens import word_starts as word_starts
 else:
     __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from aang_core.objectives.stages.vocabulary import Vocabulary
+from aang_core.objectives.stages.tokens import Vocabulary
 from aang_core.tasks.task import RowLosses
 
 
