@@ -4,9 +4,9 @@ import errno
 import signal
 import time
 import traceback
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,27 +15,9 @@ import click
 
 from aang_core.cli.loaded import loaded_plugins, tell_failures
 from aang_core.cli.output import echo, printable
-from aang_core.errors import AangError, PluginError, SharedError, UnknownNameError
+from aang_core.errors import AangError, SharedError, UnknownNameError
 from aang_core.plugins.primitive import CORE, TargetEntry
 from aang_core.tasks.processes import is_first
-
-COMMANDS = {
-    "list-primitives": (
-        "aang_core.cli.listings:list_primitives",
-        "List the primitives of every stage, and the weighters.",
-    ),
-    "list-objectives": (
-        "aang_core.cli.listings:list_objectives",
-        "List all objectives, or those that have names.",
-    ),
-    "list-spaces": ("aang_core.cli.listings:list_spaces", "List the spaces of objectives."),
-    "show-space": (
-        "aang_core.cli.listings:show_space",
-        "Show a space's objectives, and what was dropped and why.",
-    ),
-    "plugins": ("aang_core.cli.listings:plugins", "List the plug-ins and whether they loaded."),
-}
-"""The core's commands: the object to import when one is run, and its line in the help."""
 
 REPORTING = {"list-primitives", "plugins", "doctor"}
 """Commands that report failed plug-ins themselves; all others are preceded by such a report."""
@@ -54,31 +36,25 @@ class AangGroup(click.Group):
     """Commands of plug-ins and of the core, imported when used; errors in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self._plugin_commands(ctx), *COMMANDS]
+        return list(self._commands(ctx))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Find a command of the core, or load the plug-ins to find one of theirs."""
-        if cmd_name in COMMANDS:
-            module, _, name = COMMANDS[cmd_name][0].partition(":")
-            command: click.Command = getattr(import_module(module), name)
-            return command
+        entry = self._commands(ctx).get(cmd_name)
         try:
-            entry = loaded_plugins(ctx).registry.commands.find(cmd_name, also=COMMANDS)
+            entry = entry or loaded_plugins(ctx).registry.commands.find(cmd_name)
         except UnknownNameError as error:
             ctx.fail(str(error))
         found = entry.load()
         if not isinstance(found, click.Command):
-            raise PluginError(
-                f"command {cmd_name} of {entry.origin}: {entry.target} is not a click command; "
-                "decorate it with @click.command"
-            )
+            raise entry.fault(f"{entry.target} is not a click command")
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""
-        plugins = self._plugin_commands(ctx).items()
-        rows = [(name, f"{entry.summary} ({entry.origin})") for name, entry in plugins]
-        rows += [(name, help_line) for name, (_, help_line) in COMMANDS.items()]
+        rows = [
+            (name, entry.summary if _of_core(entry) else f"{entry.summary} ({entry.origin})")
+            for name, entry in self._commands(ctx).items()
+        ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -91,16 +67,20 @@ class AangGroup(click.Group):
         with _told_in_one_line(ctx):
             return super().invoke(ctx)
 
-    def _plugin_commands(self, ctx: click.Context) -> dict[str, TargetEntry]:
-        """Commands of plug-ins, each under the shortest unambiguous name."""
-        entries = list(loaded_plugins(ctx).registry.commands)
-        taken = [*COMMANDS, *(entry.name for entry in entries)]
+    def _commands(self, ctx: click.Context) -> dict[str, TargetEntry]:
+        """All commands by their shortest names, the core's last; nobody takes one of its names."""
+        entries = sorted(loaded_plugins(ctx).registry.commands, key=_of_core)
+        owners = Counter(entry.name for entry in entries)
         return {
             entry.name
-            if taken.count(entry.name) == 1
-            else f"{entry.origin.distribution}:{entry.name}": entry
+            if owners[entry.name] == 1 or _of_core(entry)
+            else entry.qualified_name: entry
             for entry in entries
         }
+
+
+def _of_core(entry: TargetEntry) -> bool:
+    return entry.origin.distribution == CORE
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

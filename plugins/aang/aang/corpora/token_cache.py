@@ -19,8 +19,7 @@ from aang.corpora.cache import make_folder
 from aang.corpora.text_files import well_formed
 from aang.corpora.tokenizer import special_ids, tokenizer_digest
 from aang_core.objectives.stages.data import Example, Label, ReadReport
-from aang_core.storage.checksums import digest_of
-from aang_core.storage.durable import writing
+from aang_core.storage.durable import digest_of, writing
 
 _CONTENT = 3
 """Increase when what is stored or its fingerprint changes, so that older files are not used."""

@@ -24,7 +24,7 @@ from aang.runs.schema import (
 from aang_core.errors import ConfigError, DataError, UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import plugin_differences
-from aang_core.storage.checksums import digest_of
+from aang_core.storage.durable import digest_of
 from aang_core.training.evaluation import Metric, shown_score
 
 if TYPE_CHECKING:
