@@ -71,7 +71,7 @@ FAULTS = (
     Fault(
         "stages",
         "special tokens are selected",
-        "aang_core/objectives/stages/tokens.py",
+        "aang_core/objectives/stages/rows.py",
         "return ordinary & ",
         "return ",
         _tests("bert"),

@@ -15,7 +15,7 @@ from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
     from aang_core.cli.app import given_arguments as given_arguments
-    from aang_core.cli.loaded import plugin_options as plugin_options
+    from aang_core.cli.app import plugin_options as plugin_options
     from aang_core.cli.output import echo as echo
     from aang_core.cli.output import note as note
     from aang_core.cli.output import print_table as print_table

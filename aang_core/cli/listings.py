@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from aang_core.cli.loaded import loaded_plugins, tell_failures
+from aang_core.cli.app import loaded_plugins, tell_failures
 from aang_core.cli.output import echo, note, print_table
 from aang_core.errors import AangError
 from aang_core.plugins import Plugins

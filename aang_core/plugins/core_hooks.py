@@ -19,7 +19,7 @@ def aang_register_transforms(register: RegisterPrimitive) -> None:
     register(
         "no-op",
         "input unchanged; 15% of the ordinary tokens are still prediction targets",
-        "aang_core.objectives.stages.tokens:NoOp",
+        "aang_core.objectives.stages.rows:NoOp",
         provides=("unchanged-input",),
     )
 

@@ -64,8 +64,7 @@ REFERENCE = {
         "Stages",
         [
             "aang_core.objectives.stages.data",
-            "aang_core.objectives.stages.tokens",
-            "aang_core.objectives.stages.output",
+            "aang_core.objectives.stages.rows",
         ],
     ),
     "weighters": (

@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from aang_core.objectives.stages.data import StreamingData as StreamingData
     from aang_core.objectives.stages.data import TaggedWord as TaggedWord
     from aang_core.objectives.stages.data import TextStream as TextStream
-    from aang_core.objectives.stages.output import CorruptedRows as CorruptedRows
-    from aang_core.objectives.stages.output import CountsHits as CountsHits
-    from aang_core.objectives.stages.output import DocumentStatistics as DocumentStatistics
-    from aang_core.objectives.stages.output import HeadBuilder as HeadBuilder
-    from aang_core.objectives.stages.output import Output as Output
-    from aang_core.objectives.stages.output import RowsBefore as RowsBefore
-    from aang_core.objectives.stages.output import View as View
-    from aang_core.objectives.stages.tokens import SELECTION_RATE as SELECTION_RATE
-    from aang_core.objectives.stages.tokens import Corruption as Corruption
-    from aang_core.objectives.stages.tokens import Representation as Representation
-    from aang_core.objectives.stages.tokens import ShownRows as ShownRows
-    from aang_core.objectives.stages.tokens import TextRepresentation as TextRepresentation
-    from aang_core.objectives.stages.tokens import Transform as Transform
-    from aang_core.objectives.stages.tokens import Vocabulary as Vocabulary
-    from aang_core.objectives.stages.tokens import random_tokens as random_tokens
-    from aang_core.objectives.stages.tokens import select_tokens as select_tokens
-    from aang_core.objectives.stages.tokens import sentence_starts as sentence_starts
-    from aang_core.objectives.stages.tokens import word_starts as word_starts
+    from aang_core.objectives.stages.rows import SELECTION_RATE as SELECTION_RATE
+    from aang_core.objectives.stages.rows import CorruptedRows as CorruptedRows
+    from aang_core.objectives.stages.rows import Corruption as Corruption
+    from aang_core.objectives.stages.rows import CountsHits as CountsHits
+    from aang_core.objectives.stages.rows import DocumentStatistics as DocumentStatistics
+    from aang_core.objectives.stages.rows import HeadBuilder as HeadBuilder
+    from aang_core.objectives.stages.rows import Output as Output
+    from aang_core.objectives.stages.rows import Representation as Representation
+    from aang_core.objectives.stages.rows import RowsBefore as RowsBefore
+    from aang_core.objectives.stages.rows import ShownRows as ShownRows
+    from aang_core.objectives.stages.rows import TextRepresentation as TextRepresentation
+    from aang_core.objectives.stages.rows import Transform as Transform
+    from aang_core.objectives.stages.rows import View as View
+    from aang_core.objectives.stages.rows import Vocabulary as Vocabulary
+    from aang_core.objectives.stages.rows import random_tokens as random_tokens
+    from aang_core.objectives.stages.rows import select_tokens as select_tokens
+    from aang_core.objectives.stages.rows import sentence_starts as sentence_starts
+    from aang_core.objectives.stages.rows import word_starts as word_starts
 else:
     __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 from aang.config import check_plugin_option, schema_of
 from aang.config.files import parse_settings
 from aang.config.schema import BALANCED, SECTIONS
-from aang_core.cli.loaded import COMPLETIONS, loaded_plugins
+from aang_core.cli.app import COMPLETIONS, loaded_plugins
 from aang_core.errors import ConfigError
 
 Command = Callable[..., Any]
