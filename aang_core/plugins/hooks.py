@@ -208,8 +208,6 @@ class Staging:
         goes_with: str | None = None,
         reporting: bool = False,
     ) -> None:
-        fits = not isinstance(type, str) or _matches(_TARGET, type)
-        _require(fits, f"option {name!r}: the type must read 'module:object', not {type!r}")
         entry = OptionEntry(
             name, summary, self._origin, "option", type, default, goes_with, reporting
         )
@@ -223,12 +221,9 @@ class Staging:
             isinstance(summary, str) and bool(summary.strip()) and summary.isprintable(),
             f"{what}: the summary must be one line of text, not {summary!r}",
         )
-        if isinstance(entry, TargetEntry) and not isinstance(entry, OptionEntry):
-            _require(
-                callable(entry.target) or _matches(_TARGET, entry.target),
-                f"{what}: the target must be callable or read 'module:object', not "
-                f"{entry.target!r}",
-            )
+        if isinstance(entry, TargetEntry) and isinstance(entry.target, str):
+            fits = _matches(_TARGET, entry.target)
+            _require(fits, f"{what}: {entry.target!r} must read 'module:object'")
         _require(
             (kind, name) not in self.entries,
             f"{what} is registered twice; rename one of the two or remove it",

@@ -231,11 +231,7 @@ def _declared(distribution: Distribution, name: str) -> list[Candidate]:
         message = f"its entry_points.txt cannot be read ({error}); reinstall {name}"
         return [Candidate(Origin(name, version, name), ("broken", name), _failing(message))]
     return [
-        Candidate(
-            Origin(name, version, point.name),
-            ("installed", point.name),
-            point.load,
-        )
+        Candidate(Origin(name, version, point.name), ("installed", point.name), point.load)
         for point in points
     ]
 
@@ -255,12 +251,12 @@ def _local(sources: Iterable[str]) -> Iterator[Candidate]:
         identity = str(Path(source).resolve()) if is_file else source
         if identity not in seen:
             seen.add(identity)
-            yield _local_file(Path(source)) if is_file else _local_module(source)
-
-
-def _local_module(name: str) -> Candidate:
-    origin = Origin(name, "local", name)
-    return Candidate(origin, ("module", name), partial(import_module, name))
+            module = partial(import_module, source)
+            yield (
+                _local_file(Path(source))
+                if is_file
+                else Candidate(Origin(source, "local", source), ("module", source), module)
+            )
 
 
 def _local_file(path: Path) -> Candidate:

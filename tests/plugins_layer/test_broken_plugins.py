@@ -107,10 +107,7 @@ BROKEN = {
         hook('register("fine", "s", "a:b", requires=(1,))'), ("requires holds 1",)
     ),
     "target-without-colon": Broken(
-        hook('register("fine", "s", "a.b")'), ("or read 'module:object', not 'a.b'",)
-    ),
-    "target-not-callable": Broken(
-        hook('register("fine", "s", 12)'), ("must be callable", "not 12")
+        hook('register("fine", "s", "a.b")'), ("'a.b' must read 'module:object'",)
     ),
     "space-of-number": Broken(
         hook('register("s", "s", 3)', "def aang_register_spaces(register):"),

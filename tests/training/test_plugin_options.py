@@ -213,7 +213,7 @@ def test_an_option_that_cannot_be_made(tmp_path: Path, line: str, says: str) -> 
     [
         ("'my-option', 's', int", "the name must match"),
         ("'mine', '', int", "the summary must be one line"),
-        ("'mine', 's', 'int'", "the type must read 'module:object'"),
+        ("'mine', 's', 'int'", "'int' must read 'module:object'"),
     ],
 )
 def test_a_registration_of_the_wrong_form_fails(tmp_path: Path, line: str, says: str) -> None:
