@@ -13,8 +13,9 @@ Keep registrations light. With a target ``"module:object"``, the module of the p
 everything it needs are imported when the primitive is first used.
 
 Deprecations are announced here: a hook with ``@hookspec(warn_on_impl=...)``, a former name of
-``register`` with an argument listed in ``warn_on_impl_args``. pluggy then warns the plug-ins that
-use it. They keep working, since a hook receives the same object under both names.
+``register`` with an argument listed in ``warn_on_impl_args``. ``aang plugins`` and ``aang
+check-plugin`` then say which plug-ins use it. They keep working, since a hook receives the same
+object under both names.
 """
 
 from collections.abc import Callable, Iterable, Mapping
