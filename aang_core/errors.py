@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from types import FrameType
 
 _OURS = ("aang_core", "aang", "aang_testing")
 _STDLIB = Path(os.__file__).parent
@@ -122,14 +123,20 @@ def raised(error: BaseException) -> str:
     return f"raised {type(error).__name__}: {text_of(error)}{f' at {place}' if place else ''}"
 
 
-def raised_by_plugin(error: BaseException) -> bool:
-    """Whether a plug-in's code raised it, or a library that the plug-in called."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if _is_of_plugin(frame.filename):
-            return True
-        if _is_ours(Path(frame.filename)):
-            return False
-    return False
+def call_of_plugin(error: BaseException) -> tuple[FrameType, FrameType] | None:
+    """The call of a plug-in in which it raised an exception, or a library that it called.
+
+    Returns:
+        The frame of the plug-in's function, and that of ours which called it; None if our own code
+        raised the exception.
+    """
+    called: FrameType | None = None
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        if _is_of_plugin(frame.f_code.co_filename):
+            called = frame
+        elif _is_ours(Path(frame.f_code.co_filename)):
+            return None if called is None else (called, frame)
+    return None
 
 
 def _is_of_plugin(filename: str) -> bool:

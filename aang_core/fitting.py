@@ -1,40 +1,31 @@
 """Training of any modules and tasks with any weighter, without text and without a run folder."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from torch import Tensor, nn
+from torch import nn
 
-from aang_core.checked.weighter import CheckedWeighter
-from aang_core.errors import ConfigError, DataError
-from aang_core.gradients import (
-    DevHeadFit,
-    DevHeadRows,
-    DevHeadSettings,
-    EngineSettings,
-)
-from aang_core.gradients.choose_engine import as_argument, find_engine
+from aang_core.errors import ConfigError
+from aang_core.gradients import DevHeadSettings, EngineSettings
+from aang_core.gradients.dev_head import find_dev_heads
+from aang_core.gradients.engine import as_argument, find_engine
 from aang_core.plugins import load_plugins
-from aang_core.plugins.primitive import TargetEntry
 from aang_core.plugins.registry import DEFAULT_WEIGHTER
-from aang_core.tasks.processes import Processes, processes_of_environment
+from aang_core.tasks.checked_weighter import CheckedWeighter
+from aang_core.tasks.processes import processes_of_environment
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import TaskCard, Weighter
 from aang_core.training.bench import RunTasks, StepSettings
 from aang_core.training.evaluation import Metric
-from aang_core.training.model_state import buffers_of
 from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.rows import RowBudget
 from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.trainer import Observer, Schedule, Watching
 from aang_core.turns import training_turn
-
-_ROWS = 8
-"""Rows of each task that are compared. Data drawn without a seed differ in the first one."""
 
 
 class FitOptions(BaseModel):
@@ -52,11 +43,13 @@ class FitOptions(BaseModel):
         aux_batch_size: rows per step of all auxiliary tasks together.
         optimizer: learning rates, weight decay and schedule; 1e-3 for body and heads by default.
         dev_head: the head of the dev gradient. It is fitted to end-task rows of earlier steps
-            (``"remembered"``), to rows drawn for it (``"drawn"``) or to the rows of the step
-            (``"own-rows"``); ``"end-task"`` uses the end task's own head. With ``"remembered"`` the
-            first two steps measure no signals, because too few rows are remembered.
+            (``"remembered"``) or to the rows of the step (``"own-rows"``); ``"end-task"`` uses the
+            end task's own head, ``"drawn"`` of aang-plugin-dev-heads draws rows for it. With
+            ``"remembered"`` the first two steps measure no signals, because too few rows are
+            remembered.
         dev_head_rows: how many remembered or drawn rows the dev head is fitted to.
-        dev_head_fit: a few iterations of AdamW, or penalised logistic regression.
+        dev_head_fit: ``"adamw"`` for a few iterations of it, or ``"logistic"`` of
+            aang-plugin-dev-heads for penalised logistic regression.
         dev_average: decay of the running mean of the dev gradient over steps; 0 uses no mean.
         task_clip: clip the gradient of each task over the body to this norm before weighting it.
         gradients: the engine: ``"stream"`` takes one task at a time, ``"packed"`` of
@@ -80,9 +73,9 @@ class FitOptions(BaseModel):
     dev_batch_size: int = Field(32, gt=0)
     aux_batch_size: int = Field(32, gt=0)
     optimizer: OptimizerSettings = OptimizerSettings(lr=1e-3, head_lr=1e-3)
-    dev_head: DevHeadRows = "remembered"
+    dev_head: str = "remembered"
     dev_head_rows: int = Field(256, gt=0)
-    dev_head_fit: DevHeadFit = "adamw"
+    dev_head_fit: str = "adamw"
     dev_average: float = Field(0.0, ge=0, lt=1)
     task_clip: float | None = Field(None, gt=0, allow_inf_nan=False)
     gradients: str = "stream"
@@ -125,14 +118,9 @@ class FitOptions(BaseModel):
             )
         return made
 
-    def _engine(self) -> TargetEntry | None:
-        """The engine of a plug-in of that name; None for the core's own."""
-        if self.gradients == "stream":
-            return None
-        return find_engine(self.gradients, load_plugins().registry)
-
     def settings(self) -> TrainingSettings:
         """The same options in the sections that a training reads."""
+        registry = load_plugins().registry
         return TrainingSettings(
             optimizer=self.optimizer,
             schedule=Schedule(self.steps, self.eval_every, self.patience, self.metric),
@@ -144,9 +132,15 @@ class FitOptions(BaseModel):
                 on_nan=self.on_nan,
             ),
             seed=self.seed,
-            engine=EngineSettings(self.gradients, task_clip=self.task_clip, plugin=self._engine()),
+            engine=EngineSettings(
+                self.gradients,
+                task_clip=self.task_clip,
+                plugin=find_engine(self.gradients, registry),
+            ),
             dev_head=DevHeadSettings(
-                self.dev_head, self.dev_head_rows, self.dev_head_fit, average=self.dev_average
+                *(self.dev_head, self.dev_head_rows, self.dev_head_fit),
+                average=self.dev_average,
+                plugins=find_dev_heads(self.dev_head, self.dev_head_fit, registry),
             ),
             called=as_argument,
         )
@@ -278,8 +272,7 @@ def fit(
         watching=Watching((history, *observers)),
         processes=processes,
     )
-    require_same_rows([end_task, dev, *auxiliaries], processes, device)
-    copy_from_first([body, end_task.head, dev.head, *tasks.heads[1:]], processes)
+    processes.start_alike([body, dev.head, *tasks.heads], [end_task, dev, *auxiliaries])
     progress = trainer.train()
     return FitResult(
         best_step=progress.best_step,
@@ -310,73 +303,10 @@ def _weighter(
 ) -> CheckedWeighter:
     """Make the weighter of that name for the tasks, or take the given one; either is checked."""
     if not isinstance(weighter, str):
-        return CheckedWeighter.given(weighter, [task.name for task in (end_task, *auxiliaries)])
+        return CheckedWeighter(weighter, None, [task.name for task in (end_task, *auxiliaries)])
     return CheckedWeighter.make(
         load_plugins().registry.weighter(weighter),
         TaskCard(end_task.name),
         [TaskCard(task.name, task.factors) for task in auxiliaries],
         options,
     )
-
-
-@torch.no_grad()
-def copy_from_first(modules: Sequence[nn.Module], processes: Processes) -> None:
-    """Give every process the parameters and buffers of the first process's modules.
-
-    Modules that are initialised without a seed differ between processes, and processes exchange
-    gradients, never parameters, so they would stay different. PyTorch's DistributedDataParallel
-    copies them for the same reason.
-
-    Args:
-        modules: the modules, in the same order in every process.
-        processes: the processes that share the training.
-    """
-    if processes.size == 1:
-        return
-    parameters = [parameter for module in modules for parameter in module.parameters()]
-    buffers = [buffer for _, buffer in buffers_of(modules)]
-    for tensor in dict.fromkeys([*parameters, *buffers]):
-        # Not every backend can sum booleans.
-        sent = tensor.byte() if tensor.dtype == torch.bool else tensor
-        tensor.copy_(processes.of_first(sent.detach()))
-
-
-def require_same_rows(tasks: Iterable[Task], processes: Processes, device: torch.device) -> None:
-    """Raise an error unless the tasks have the same rows in every process.
-
-    Only the first rows of each task are compared, and numbers only up to rounding, because machines
-    may round differently.
-
-    Args:
-        tasks: the tasks, in the same order in every process.
-        processes: the processes that share the training.
-        device: where the processes exchange tensors.
-
-    Raises:
-        SharedError: the rows differ; the message names the task and the process.
-    """
-    if processes.size == 1:
-        return
-    for task in tasks:
-        numbers = torch.arange(min(len(task), _ROWS))
-        batch = task.batch(numbers, torch.Generator().manual_seed(0)).to(device)
-        given = [*batch.inputs.items(), *batch.targets.items()]
-        shapes = ", ".join(f"{key} {list(tensor.shape)}" for key, tensor in given)
-        processes.refuse_if_different(
-            f"task {task.name!r} has {len(task)} rows, the first with {shapes}",
-            lambda first, other: f"{other}; in process 0, {first}",
-        )
-        # Every process must take part in every exchange, so the tensors are compared afterwards.
-        firsts = [processes.of_first(tensor.double()) for _, tensor in given]
-        pairs = zip([tensor.double() for _, tensor in given], firsts, strict=True)
-        same = all(_close(own, first) for own, first in pairs)
-        with processes.all_or_none():
-            if not same:
-                raise DataError(
-                    f"the rows of task {task.name!r} are not those of process 0: read them from "
-                    "the same files, or draw them with the same seed in every process"
-                )
-
-
-def _close(own: Tensor, first: Tensor) -> bool:
-    return torch.allclose(own, first, rtol=1e-2, atol=1e-4, equal_nan=True)

@@ -34,7 +34,7 @@ from benchmarks.fuzzing.targets import TARGETS, Target, run_folder_check, run_fo
 SECONDS = 5
 MEMORY = 8 << 30
 RUN_FOLDER = "run-folder"
-NAMES = (*TARGETS, RUN_FOLDER, "checkpoint", "lock", "resumed")
+NAMES = (*TARGETS, RUN_FOLDER, "lock", "resumed")
 """The last of these need a folder to work in."""
 _FROM_SCRATCH = frozenset({*TARGETS, RUN_FOLDER})
 """The targets that hypothesis builds files for."""
@@ -177,10 +177,6 @@ def _one(name: str, options: argparse.Namespace) -> None:
 def in_folder(name: str, folder: Path) -> Target:
     """A target that needs a folder."""
     match name:
-        case "checkpoint":
-            seeds = states.checkpoint_seeds(folder / "seeds")
-            check = states.checkpoint_check(folder / "seeds", folder / "run")
-            return Target("checkpoint.json", "values", seeds, check)
         case "lock":
             locks = states.lock_seeds(folder / "run")
             return Target("lock", "json", locks, states.lock_check(folder / "run"))

@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, distributed
 
 from aang_core.gradients import EngineSettings, FreshDevHead, GradientEngine, Segment
-from aang_core.gradients.choose_engine import choose_engine
+from aang_core.gradients.engine import choose_engine
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import Batch
 from benchmarks.cost_model import SUMS, cost_of, share

@@ -145,8 +145,8 @@ FAULTS = (
         "gradients",
         "the dev head sees the step's own rows",
         "aang_core/gradients/dev_head.py",
-        "self.memory.latest(self.memory.rows, without=batches)",
-        "self.memory.latest(self.memory.rows)",
+        "self.latest(self.rows, without=batches)",
+        "self.latest(self.rows)",
         ("tests/core/test_dev_heads.py",),
     ),
     Fault(

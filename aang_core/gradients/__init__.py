@@ -7,10 +7,10 @@ step that measures, on features of rows other than the step's own.
 Public, for plug-ins with an engine of their own (``aang_register_engines``):
 
 - A :class:`GradientEngine` takes one :class:`Segment` for each task, with a :class:`Rider` for each
-  further task on its rows (:func:`members_of` lists both), and returns
-  :class:`GradientStatistics`; :func:`assemble_statistics` makes them. An :class:`EngineFactory`
-  makes the engine from :class:`EngineSettings`. ``ALONE`` is the process of a training in one
-  process.
+  further task on its rows (:func:`members_of` lists both), undoes the :class:`LossScale`, and
+  returns :class:`GradientStatistics`; :func:`assemble_statistics` makes them. An
+  :class:`EngineFactory` makes the engine from :class:`EngineSettings`. ``ALONE`` is the process of
+  a training in one process.
 - :class:`Passes` run rows through the body and a head, :func:`mean_gradient` computes one task's
   gradient, :func:`rider_loss` a rider's loss, :func:`trained` lists trained parameters,
   :func:`to_device` copies without a pause. :class:`StreamEngine` is there to fall back to, and
@@ -19,33 +19,34 @@ Public, for plug-ins with an engine of their own (``aang_register_engines``):
   :class:`PacksRows`, and raises :class:`CannotPackError`; :func:`batch_norm_of` finds what mixes
   the rows of a pass.
 - A :class:`DevHead` provides the head that v goes through: :class:`RememberingDevHead`,
-  :class:`DrawnDevHead`, :class:`FreshDevHead`, :class:`LogisticDevHead`, :class:`EndTaskHead`,
-  :class:`DevAverage` smooths it, and :class:`RowMemory` keeps features. :func:`choose_dev_head`
-  makes one from :class:`DevHeadSettings` (``DevHeadRows``, ``DevHeadFit``).
+  :class:`FreshDevHead`, :class:`EndTaskHead`; :class:`DevAverage` smooths it. A
+  :class:`DevHeadFactory` makes one from :class:`DevHeadSettings` (``aang_register_dev_heads``);
+  one that chooses rows leaves the fit to :func:`fitted_dev_head`.
 """
 
-from aang_core.gradients.choose_dev_head import (
-    DevHeadFit,
-    DevHeadRows,
-    DevHeadSettings,
-    choose_dev_head,
-)
-from aang_core.gradients.choose_engine import EngineFactory, EngineSettings
 from aang_core.gradients.dev_head import (
     DevAverage,
     DevHead,
-    DrawnDevHead,
+    DevHeadFactory,
+    DevHeadSettings,
     EndTaskHead,
     FreshDevHead,
     RememberingDevHead,
-    RowMemory,
+    choose_dev_head,
+    fitted_dev_head,
 )
-from aang_core.gradients.engine import GradientEngine
+from aang_core.gradients.engine import EngineFactory, EngineSettings, GradientEngine
 from aang_core.gradients.ledger import GradientStatistics, TaskClip, assemble_statistics
-from aang_core.gradients.logistic_head import LogisticDevHead
-from aang_core.gradients.packing import CannotPackError, Pack, PacksRows, batch_norm_of
-from aang_core.gradients.passes import Passes, mean_gradient, rider_loss, trained
-from aang_core.gradients.segments import Rider, Segment, members_of
+from aang_core.gradients.passes import LossScale, Passes, mean_gradient, rider_loss, trained
+from aang_core.gradients.segments import (
+    CannotPackError,
+    Pack,
+    PacksRows,
+    Rider,
+    Segment,
+    batch_norm_of,
+    members_of,
+)
 from aang_core.gradients.stream import StreamEngine
 from aang_core.tasks.processes import ALONE
 from aang_core.tasks.task import to_device
@@ -55,29 +56,27 @@ __all__ = [
     "CannotPackError",
     "DevAverage",
     "DevHead",
-    "DevHeadFit",
-    "DevHeadRows",
+    "DevHeadFactory",
     "DevHeadSettings",
-    "DrawnDevHead",
     "EndTaskHead",
     "EngineFactory",
     "EngineSettings",
     "FreshDevHead",
     "GradientEngine",
     "GradientStatistics",
-    "LogisticDevHead",
+    "LossScale",
     "Pack",
     "PacksRows",
     "Passes",
     "RememberingDevHead",
     "Rider",
-    "RowMemory",
     "Segment",
     "StreamEngine",
     "TaskClip",
     "assemble_statistics",
     "batch_norm_of",
     "choose_dev_head",
+    "fitted_dev_head",
     "mean_gradient",
     "members_of",
     "rider_loss",

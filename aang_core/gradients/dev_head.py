@@ -1,26 +1,29 @@
 """The head that the dev gradient goes through (TARTAN, section 3.3 and Algorithm 1)."""
 
 import copy
-import math
-import re
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from aang_core.errors import AangError
 from aang_core.gradients.passes import Gradients, Passes
-from aang_core.tasks.saved import saved_tensor, wrong
+from aang_core.plugins.primitive import TargetEntry
+from aang_core.plugins.registry import Registry
 from aang_core.tasks.task import Batch, RowLosses, Task, to_device
 
 ROWS = 256
 """Default number of end-task rows that a dev head is fitted to. With 32 rows, the cosines against
 the dev gradient cannot be distinguished from zero."""
 
+_KINDS, _FITS = ("remembered", "own-rows", "end-task"), ("adamw",)
+"""The dev heads that need no plug-in: which rows they are fitted to, and how."""
+
 _FEATURES, _NUMBERS = "features", "targets|/numbers"
-_PLACE = re.compile(r"([0-9]{1,9})\|([0-9]{1,9})\|(features|targets\|.+)", re.DOTALL)
-"""The name of a saved tensor: the step, the batch, and what it is."""
 
 _Part = dict[str, Tensor]
 """Features of a batch's rows, their targets under ``targets|NAME``, and their numbers if known."""
@@ -47,15 +50,20 @@ class DevAverage:
         self._sums: dict[str, Tensor] = {}
         self._weight = 0.0
 
-    def with_step(self, v: Gradients) -> Gradients:
-        """The mean, a step's dev gradient ``v`` included."""
-        # New tensors, because a repeated step restores the old ones.
-        sums = {name: self.beta * total for name, total in self._sums.items()}
+    def with_step(self, v: Gradients) -> "DevAverage":
+        """The average with a step's dev gradient ``v``; this one stays as it is."""
+        after = copy.copy(self)
+        after._sums = {name: self.beta * total for name, total in self._sums.items()}
         for parameter, gradient in v.items():
-            name = self._names[parameter]
+            name, sums = self._names[parameter], after._sums
             sums[name] = sums[name].add_(gradient) if name in sums else gradient.clone()
-        self._sums, self._weight = sums, self.beta * self._weight + 1.0
-        return {p: sums[name] / self._weight for p, name in self._names.items() if name in sums}
+        after._weight = self.beta * self._weight + 1.0
+        return after
+
+    def mean(self) -> Gradients:
+        """v̄_t, by parameter."""
+        named = ((p, self._sums.get(name)) for p, name in self._names.items())
+        return {p: total / self._weight for p, total in named if total is not None}
 
     def state_dict(self) -> dict[str, Tensor]:
         """The sums and their weight; not copied."""
@@ -63,27 +71,15 @@ class DevAverage:
         return {"weight": weight, **{f"sum|{name}": total for name, total in self._sums.items()}}
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a saved state.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
-        sums = _under("sum|", state)
-        own = {name: parameter for parameter, name in self._names.items()}
-        for name in sums:
-            if name not in own:
-                raise wrong(f"sum|{name}", "the sum of a parameter's gradients", sums[name])
-            saved_tensor(sums, name, own[name])
-        weight = saved_tensor(state, "weight", torch.tensor(0.0, dtype=torch.float64))
-        if not math.isfinite(weight) or float(weight) < (1.0 if sums else 0.0):
-            raise wrong("weight", "the number of the steps in the sums, or more", float(weight))
-        self._sums, self._weight = sums, float(weight)
+        """Restore a saved state."""
+        self._sums, self._weight = _under("sum|", state), float(state["weight"])
 
 
 class DevHead(ABC):
     """Provides φ*, the end-task head that the dev gradient v goes through.
 
-    A dev head without memory of earlier steps only has to implement `fit`.
+    A dev head without memory of earlier steps only has to implement `fit`. One with memory replaces
+    what it remembers and changes nothing in place, so that a repeated step can take it back.
 
     Attributes:
         ready: whether `fit` can be called in this step; otherwise the step measures nothing.
@@ -135,7 +131,10 @@ class DevHead(ABC):
 
     def smoothed(self, v: Gradients) -> Gradients:
         """The vector that tasks are measured against, given the step's dev gradient ``v``."""
-        return v if self.average is None else self.average.with_step(v)
+        if self.average is None:
+            return v
+        self.average = self.average.with_step(v)
+        return self.average.mean()
 
     def state_dict(self) -> dict[str, Tensor]:
         """What is known from earlier steps, for checkpoints; not copied."""
@@ -145,11 +144,7 @@ class DevHead(ABC):
         return own | self.average.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a saved state.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
+        """Restore a saved state."""
         if self.average is None:
             self.remember(state)
         else:
@@ -182,7 +177,7 @@ class FreshDevHead(DevHead):
     """A head with new random weights at every step, fitted to the rows that it is given.
 
     An engine passes the step's own end-task rows, whose gradient g_E is then measured, as in
-    TARTAN's Algorithm 1. `RememberingDevHead` and `DrawnDevHead` pass other rows. The body is fixed
+    TARTAN's Algorithm 1. `RememberingDevHead` passes other rows. The body is fixed
     during the fit, so it only needs features that are computed anyway and no pass through the body.
     Dropout is off, because φ* stands for the minimiser on its rows. Frozen parameters and buffers
     are those of the end task's head.
@@ -280,42 +275,66 @@ class FreshDevHead(DevHead):
                 parameter.fill_(1.0 if name.endswith("weight") else 0.0)
 
 
-class RowMemory:
-    """The latest observed rows: their features and targets.
+class RememberingDevHead(DevHead):
+    """Fits φ* to end-task rows of earlier steps, without this step's own. The default.
+
+    If φ* is fitted to the rows whose gradient g_E is then measured, v points away from what is
+    specific to these rows, while g_E points towards it: with few rows per step, every loss on the
+    label looks worse than it is. AANG's code draws separate rows for the dev head. Rows of earlier
+    steps are different rows, too, and cost no pass through the body; their features are a few
+    steps old, but θ moves little in that time. If rows of the current step are remembered from an
+    earlier pass over the data, they are left out.
 
     Which rows are dropped depends only on their positions, not on how the rows of a step are split
     into batches: several processes split them differently than one, but remember the same.
 
+    A head fitted to few rows is mostly noise, and so is v. The head is therefore ready only once
+    it remembers the rows of two steps, or ``rows`` rows of one: the first two steps of a training
+    measure nothing.
+
     Args:
-        rows: number of rows to keep; the oldest are dropped.
-        keep: selects the part of features ``[B, ...]`` to keep; by default all.
+        inner: fits a head to given features.
+        rows: number of rows that it remembers and is fitted to; the oldest are dropped.
+        keep: selects the part of features ``[B, ...]`` to remember; by default all.
     """
 
+    remembers = True
+
     def __init__(
-        self, rows: int, keep: Callable[[Tensor], Tensor] = lambda features: features
+        self,
+        inner: DevHead,
+        rows: int = ROWS,
+        keep: Callable[[Tensor], Tensor] = lambda features: features,
     ) -> None:
+        self.inner = inner
         self.rows = rows
         self._keep = keep
         self._steps: list[list[_Part]] = []
 
-    def __len__(self) -> int:
-        """Number of remembered rows."""
-        return sum(len(part[_FEATURES]) for step in self._steps for part in step)
-
     @property
-    def steps(self) -> int:
-        """Number of steps whose rows are remembered."""
-        return len(self._steps)
+    def ready(self) -> bool:
+        known = sum(len(part[_FEATURES]) for step in self._steps for part in step)
+        return len(self._steps) > 1 or known >= self.rows
+
+    def fit(
+        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
+    ) -> nn.Module:
+        """See `DevHead.fit`.
+
+        Raises:
+            AangError: nothing is remembered yet.
+        """
+        if not self._steps:
+            raise AangError(
+                "the dev head is fitted to end-task rows of earlier steps, but there are none yet; "
+                "call fit only if it is ready"
+            )
+        return self.inner.fit(end_task, *self.latest(self.rows, without=batches))
 
     def observe(
         self, features: Sequence[Tensor], batches: Sequence[Batch], *, begins: bool = True
     ) -> None:
-        """Remember the rows of a step.
-
-        Args:
-            features: the body's features ``[B, ...]`` of each batch, detached.
-            batches: the rows.
-            begins: False for further rows of the same step.
+        """See `DevHead.observe`.
 
         Raises:
             AangError: a target does not have one entry per row.
@@ -340,21 +359,15 @@ class RowMemory:
         numbers = [batch.numbers for batch in without if batch.numbers is not None]
         if numbers:
             parts = _without(parts, torch.cat(numbers)) or parts
-        groups: list[list[_Part]] = []
-        for part in parts:
-            # Neighbours of equal shapes are joined, for fewer passes through a head.
-            if groups and _shapes(part) == _shapes(groups[-1][0]):
-                groups[-1].append(part)
-            else:
-                groups.append([part])
+        # Neighbours of equal shapes are joined, for fewer passes through a head.
+        alike = itertools.groupby(parts, lambda part: {k: t.shape[1:] for k, t in part.items()})
+        groups = [list(group) for _, group in alike]
         joined = [{key: torch.cat([p[key] for p in group]) for key in group[0]} for group in groups]
-        features = [part.pop(_FEATURES) for part in joined]
-        for part in joined:
-            part.pop(_NUMBERS, None)
-        targets = [_under("targets|", part) for part in joined]
-        return features, [Batch({}, t, len(f)) for f, t in zip(features, targets, strict=True)]
+        features = [part[_FEATURES] for part in joined]
+        batches = [Batch({}, _under("targets|", p), len(p[_FEATURES])) for p in joined]
+        return features, batches
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def remembered(self) -> dict[str, Tensor]:
         """All remembered tensors, named by step and batch; not copied."""
         return {
             f"{i}|{j}|{name}": tensor
@@ -363,131 +376,14 @@ class RowMemory:
             for name, tensor in part.items()
         }
 
-    def load_state_dict(self, state: Mapping[str, Tensor]) -> None:
-        """Restore a saved state.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
-        parts: dict[tuple[int, int], _Part] = {}
-        for name, tensor in state.items():
-            place = _PLACE.fullmatch(name)
-            if place is None:
-                raise wrong(name, "a tensor of features or targets", tensor)
-            part = parts.setdefault((int(place[1]), int(place[2])), {})
-            part[place[3]] = tensor.cpu() if place[3] == _NUMBERS else tensor
-        steps: dict[int, list[_Part]] = {}
-        for (number, _), part in sorted(parts.items(), key=lambda item: item[0]):
-            rows = {key: len(tensor) if tensor.dim() else 0 for key, tensor in part.items()}
-            if _FEATURES not in part or len({*rows.values()}) > 1:
-                raise wrong(_FEATURES, "features and targets of the same rows", rows)
-            steps.setdefault(number, []).append(part)
-        self._steps = list(steps.values())
-
-
-class RememberingDevHead(DevHead):
-    """Fits φ* to end-task rows of earlier steps, without this step's own. The default.
-
-    If φ* is fitted to the rows whose gradient g_E is then measured, v points away from what is
-    specific to these rows, while g_E points towards it: with few rows per step, every loss on the
-    label looks worse than it is. AANG's code draws separate rows for the dev head. Rows of earlier
-    steps are different rows, too, and cost no pass through the body; their features are a few
-    steps old, but θ moves little in that time. If rows of the current step are remembered from an
-    earlier pass over the data, they are left out.
-
-    A head fitted to few rows is mostly noise, and so is v. The head is therefore ready only once
-    it remembers the rows of two steps, or ``rows`` rows of one: the first two steps of a training
-    measure nothing.
-
-    Args:
-        inner: fits a head to given features.
-        rows: number of rows that it is fitted to, see `RowMemory`.
-        keep: selects the part of features to remember; by default all.
-    """
-
-    remembers = True
-
-    def __init__(
-        self,
-        inner: DevHead,
-        rows: int = ROWS,
-        keep: Callable[[Tensor], Tensor] = lambda features: features,
-    ) -> None:
-        self.inner = inner
-        self.memory = RowMemory(rows, keep)
-
-    @property
-    def ready(self) -> bool:
-        return self.memory.steps > 1 or len(self.memory) >= self.memory.rows
-
-    def fit(
-        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
-    ) -> nn.Module:
-        """See `DevHead.fit`.
-
-        Raises:
-            AangError: nothing is remembered yet.
-        """
-        if not len(self.memory):
-            raise AangError(
-                "the dev head is fitted to end-task rows of earlier steps, but there are none yet; "
-                "call fit only if it is ready"
-            )
-        return self.inner.fit(end_task, *self.memory.latest(self.memory.rows, without=batches))
-
-    def observe(
-        self, features: Sequence[Tensor], batches: Sequence[Batch], *, begins: bool = True
-    ) -> None:
-        self.memory.observe(features, batches, begins=begins)
-
-    def remembered(self) -> dict[str, Tensor]:
-        return self.memory.state_dict()
-
     def remember(self, rows: Mapping[str, Tensor]) -> None:
-        self.memory.load_state_dict(rows)
-
-
-class DrawnDevHead(DevHead):
-    """Fits φ* to end-task training rows drawn only for it, as AANG's code does.
-
-    This costs one more pass through the body, without gradients and without dropout, because the
-    head stands for the minimiser on its rows. Every process makes this pass.
-
-    Args:
-        inner: fits a head to given features.
-        passes: passes through the body.
-        rows: number of rows drawn per step.
-    """
-
-    def __init__(self, inner: DevHead, passes: Passes, rows: int = ROWS) -> None:
-        self.inner = inner
-        self._passes = passes
-        self.draws = rows
-        self._source: Callable[[int], Sequence[Batch]] | None = None
-
-    def draw_from(self, source: Callable[[int], Sequence[Batch]]) -> None:
-        self._source = source
-
-    def fit(
-        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
-    ) -> nn.Module:
-        """See `DevHead.fit`.
-
-        Raises:
-            AangError: `draw_from` has not been called.
-        """
-        if self._source is None:
-            raise AangError("a dev head on drawn rows needs rows to draw: call draw_from first")
-        drawn = self._source(self.draws)
-        body = self._passes.body
-        was_training = body.training
-        body.eval()
-        try:
-            with torch.no_grad():
-                seen = self._passes.dev_features([self._passes.features(b) for b in drawn])
-        finally:
-            body.train(was_training)
-        return self.inner.fit(end_task, seen, drawn)
+        """Restore what `remembered` returned."""
+        steps: dict[int, dict[int, _Part]] = {}
+        for place, tensor in rows.items():
+            step, batch, name = place.split("|", 2)
+            part = steps.setdefault(int(step), {}).setdefault(int(batch), {})
+            part[name] = tensor.cpu() if name == _NUMBERS else tensor
+        self._steps = [[step[j] for j in sorted(step)] for _, step in sorted(steps.items())]
 
 
 def first_token(features: Tensor) -> Tensor:
@@ -547,10 +443,108 @@ def _without(parts: Sequence[_Part], numbers: Tensor) -> list[_Part]:
     return kept
 
 
-def _shapes(part: _Part) -> dict[str, torch.Size]:
-    return {key: tensor.shape[1:] for key, tensor in part.items()}
-
-
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The tensors whose names begin with ``prefix``, by the rest of their names."""
     return {k.removeprefix(prefix): t for k, t in tensors.items() if k.startswith(prefix)}
+
+
+@dataclass(frozen=True)
+class DevHeadSettings:
+    """Options of the dev head.
+
+    Attributes:
+        kind: which rows it is fitted to: ``remembered`` of earlier steps or the step's
+            ``own-rows``; ``end-task`` fits nothing and takes the end task's own head; or the name
+            of a dev head that a plug-in brings.
+        rows: number of rows that it is fitted to.
+        fit: how it is fitted: ``adamw``, or the name of a dev head that a plug-in brings.
+        iterations: iterations of AdamW.
+        lr: learning rate of AdamW.
+        weight_decay: weight decay of AdamW.
+        average: β of the running mean of the dev gradient over steps; 0 for no mean.
+        plugins: the dev heads of plug-ins that ``kind`` and ``fit`` stand for.
+    """
+
+    kind: str = "remembered"
+    rows: int = ROWS
+    fit: str = "adamw"
+    iterations: int = 10
+    lr: float = 1e-2
+    weight_decay: float = 0.1
+    average: float = 0.0
+    plugins: Mapping[str, TargetEntry] = field(default_factory=dict)
+
+
+class DevHeadFactory(Protocol):
+    """What ``aang_register_dev_heads`` registers."""
+
+    def __call__(
+        self,
+        settings: DevHeadSettings,
+        passes: Passes,
+        generator: torch.Generator,
+        keep: Callable[[Tensor], Tensor],
+    ) -> DevHead:
+        """Make the dev head.
+
+        Args:
+            settings: the options. A dev head that chooses rows has `fitted_dev_head` fit them.
+            passes: passes through the body that all tasks share.
+            generator: source of all random numbers.
+            keep: selects the part of features ``[B, ...]`` that a head reads.
+        """
+        ...
+
+
+def find_dev_heads(kind: str, fit: str, registry: Registry) -> dict[str, TargetEntry]:
+    """The dev heads of plug-ins that ``--dev-head`` and ``--dev-head-fit`` name.
+
+    Raises:
+        UnknownNameError: no plug-in brings a dev head of that name; the message says what does.
+        AmbiguousNameError: several do.
+    """
+    return {
+        name: registry.dev_heads.find(name, known)
+        for name, known in ((kind, _KINDS), (fit, _FITS))
+        if name not in known
+    }
+
+
+def choose_dev_head(
+    settings: DevHeadSettings,
+    passes: Passes,
+    generator: torch.Generator,
+    keep: Callable[[Tensor], Tensor] = lambda features: features,
+) -> DevHead:
+    """Make the dev head that the options ask for; see `DevHeadFactory`."""
+    head: DevHead
+    if settings.kind == "end-task":
+        head = EndTaskHead()
+    elif settings.kind == "own-rows":
+        head = fitted_dev_head(settings, passes, generator, keep)
+    elif settings.kind == "remembered":
+        fitted = fitted_dev_head(settings, passes, generator, keep)
+        head = RememberingDevHead(fitted, settings.rows, keep)
+    else:
+        head = settings.plugins[settings.kind].load()(settings, passes, generator, keep)
+    if settings.average:
+        head.average = DevAverage(passes.body, settings.average)
+    return head
+
+
+def fitted_dev_head(
+    settings: DevHeadSettings,
+    passes: Passes,
+    generator: torch.Generator,
+    keep: Callable[[Tensor], Tensor] = lambda features: features,
+) -> DevHead:
+    """Make a dev head that fits whatever rows it is given; see `DevHeadFactory`."""
+    if settings.fit != "adamw":
+        made: DevHead = settings.plugins[settings.fit].load()(settings, passes, generator, keep)
+        return made
+    return FreshDevHead(
+        generator,
+        iterations=settings.iterations,
+        lr=settings.lr,
+        weight_decay=settings.weight_decay,
+    )

@@ -1,16 +1,27 @@
-"""The interface of gradient engines."""
+"""Gradient engines: their interface, their options, and the choice among them."""
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
 
-from torch import Tensor
+from torch import Tensor, nn
 
-from aang_core.gradients.dev_head import DevHead
-from aang_core.gradients.ledger import GradientStatistics
-from aang_core.gradients.loss_scale import LossScale
+from aang_core.errors import ConfigError
+from aang_core.gradients.dev_head import DevHead, DevHeadSettings
+from aang_core.gradients.ledger import GradientStatistics, TaskClip
+from aang_core.gradients.passes import LossScale, Precision
 from aang_core.gradients.segments import Segment
-from aang_core.tasks.processes import Processes
+from aang_core.gradients.stream import StreamEngine
+from aang_core.plugins.primitive import TargetEntry
+from aang_core.plugins.registry import Registry
+from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import Batch
+
+ON_ACCELERATORS = "packed"
+"""The engine that ``auto`` takes on an accelerator if a plug-in brings it."""
+
+Called = Callable[..., str]
+"""Maps an option's name, and optionally its value, to the user's spelling of it."""
 
 
 class GradientEngine(Protocol):
@@ -65,3 +76,164 @@ class GradientEngine(Protocol):
             The statistics; None without dev rows and ``norms``.
         """
         ...
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Options of the gradient engine.
+
+    Attributes:
+        kind: ``stream``, ``auto``, or the name of an engine that a plug-in brings.
+        precision: precision of forward passes.
+        task_clip: norm that each task's body gradient is clipped to; None for no limit.
+        save_memory: whether the body recomputes its activations in the backward pass instead of
+            keeping them.
+        compile: whether the body is compiled.
+        plugin: the engine of a plug-in that ``kind`` stands for; None for the stream engine.
+    """
+
+    kind: str = "stream"
+    precision: Precision = "fp32"
+    task_clip: float | None = None
+    save_memory: bool = False
+    compile: bool = False
+    plugin: TargetEntry | None = None
+
+
+class EngineFactory(Protocol):
+    """What ``aang_register_engines`` registers: a subclass of an engine, or a function.
+
+    Attributes:
+        cannot: for each option that the engine does not support, the reason, in which ``{}`` stands
+            for the option: ``save_memory``, ``compile``, ``task_clip`` or ``dev_average``.
+    """
+
+    cannot: Mapping[str, str]
+
+    def __call__(
+        self, body: nn.Module, dev_head: DevHead, settings: EngineSettings, at_once: int | None
+    ) -> GradientEngine:
+        """Make the engine.
+
+        Args:
+            body: the module that all tasks share, on its device.
+            dev_head: the head that the dev gradient goes through.
+            settings: the options of the engine.
+            at_once: most rows in one pass through the body; None for no limit.
+        """
+        ...
+
+
+def find_engine(kind: str, registry: Registry) -> TargetEntry | None:
+    """The engine of a plug-in that ``kind`` stands for; None for the stream engine.
+
+    Raises:
+        UnknownNameError: no plug-in brings an engine of that name; the message says what does.
+        AmbiguousNameError: several do.
+    """
+    if kind == "stream" or (kind == "auto" and ON_ACCELERATORS not in registry.engines):
+        return None
+    return registry.engines.find(ON_ACCELERATORS if kind == "auto" else kind)
+
+
+def as_option(name: str, value: object = None) -> str:
+    """An option as it is written on the command line.
+
+    Examples:
+        >>> as_option("task_clip"), as_option("gradients", "packed")
+        ('--task-clip', '--gradients packed')
+    """
+    option = f"--{name.replace('_', '-')}"
+    return option if value is None else f"{option} {value}"
+
+
+def as_argument(name: str, value: object = None) -> str:
+    """An option as it is written in Python.
+
+    Examples:
+        >>> as_argument("task_clip"), as_argument("gradients", "packed")
+        ('task_clip', "gradients='packed'")
+    """
+    return name if value is None else f"{name}={value!r}"
+
+
+def check_engine(
+    settings: EngineSettings,
+    dev_head: DevHeadSettings,
+    processes: Processes = ALONE,
+    called: Called = as_option,
+) -> None:
+    """Check that an engine supports all options together.
+
+    Args:
+        settings: options of the engine.
+        dev_head: options of the dev head, which not every engine supports.
+        processes: the processes that share the training.
+        called: how the user spells an option, for the message.
+
+    Raises:
+        ConfigError: the engine of a plug-in is asked for, with an option that it does not support.
+    """
+    if settings.kind == "auto" or settings.plugin is None:
+        return
+    chosen = called("gradients", settings.kind)
+    if processes.size > 1:
+        raise ConfigError(
+            f"{chosen}: runs in one process; leave it out, or give stream, which several share"
+        )
+    for option, reason in _unsupported(_factory(settings.plugin), settings, dev_head).items():
+        raise ConfigError(f"{chosen}: {reason.format(called(option))}; leave one of them out")
+
+
+def choose_engine(
+    settings: EngineSettings,
+    body: nn.Module,
+    dev_head: DevHead,
+    *,
+    dev_head_settings: DevHeadSettings | None = None,
+    at_once: int | None = None,
+    processes: Processes = ALONE,
+) -> GradientEngine:
+    """Make the engine that the options ask for.
+
+    Small passes leave an accelerator idle and cost nothing extra on a CPU. So ``auto`` takes a
+    plug-in's engine on an accelerator only, and stream elsewhere.
+
+    Args:
+        settings: options of the engine, which `check_engine` has accepted.
+        body: the module that all tasks share, on its device.
+        dev_head: the head that the dev gradient goes through.
+        dev_head_settings: the options of that head.
+        at_once: most rows in one pass through the body; None for no limit.
+        processes: the processes that share the training.
+    """
+    alone = processes.size == 1
+    accelerated = next(body.parameters()).device.type != "cpu"
+    if settings.plugin is not None and alone and (accelerated or settings.kind != "auto"):
+        factory = _factory(settings.plugin)
+        if not _unsupported(factory, settings, dev_head_settings or DevHeadSettings()):
+            return factory(body, dev_head, settings, at_once)
+    if not alone:
+        engine: GradientEngine = processes.make_engine(body, dev_head, settings)
+        return engine
+    clip = TaskClip(settings.task_clip)
+    return StreamEngine(
+        body, dev_head, settings.precision, hold_end_task=at_once is None, clip=clip
+    )
+
+
+def _factory(plugin: TargetEntry) -> EngineFactory:
+    return cast(EngineFactory, plugin.load())
+
+
+def _unsupported(
+    factory: EngineFactory, settings: EngineSettings, dev_head: DevHeadSettings
+) -> dict[str, str]:
+    """The options in use that an engine does not support, and why."""
+    in_use = {
+        "save_memory": settings.save_memory,
+        "compile": settings.compile,
+        "task_clip": settings.task_clip is not None,
+        "dev_average": bool(dev_head.average),
+    }
+    return {name: reason for name, reason in factory.cannot.items() if in_use.get(name)}

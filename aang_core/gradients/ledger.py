@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from aang_core.gradients.loss_scale import LossScale
+from aang_core.gradients.passes import LossScale
 from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals
 from aang_core.tasks.task import to_device
 

@@ -1,13 +1,12 @@
 """Passes through the body and a head, and the gradient of one task, for all engines."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core.gradients.loss_scale import LossScale
 from aang_core.gradients.segments import Rider
 from aang_core.tasks.task import Batch, RowLosses, Task
 
@@ -17,6 +16,86 @@ Gradients = dict[nn.Parameter, Tensor]
 """Gradients by parameter, without parameters that the loss does not depend on."""
 
 _TYPES = {"fp32": None, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+FIRST = 2.0**16
+"""The scale at the start of training."""
+_GROWS_AFTER = 2000
+
+
+class LossScale:
+    """The factor on losses before a backward pass that keeps small gradients from vanishing.
+
+    Micikevicius et al., Mixed Precision Training, 2018.
+
+    The smallest positive number in fp16 is 6e-8; gradients of activations are often smaller. A
+    power of two scales them without rounding. Gradients of parameters are divided by it as soon as
+    they are computed, so signals, clipping and steps see the true ones. A step whose gradients
+    overflow is repeated at half the scale on the same rows; after 2,000 good steps the scale
+    doubles (section 3.2). torch's ``GradScaler`` skips such a step instead of repeating it.
+
+    Args:
+        moves: False fixes the scale at one.
+    """
+
+    def __init__(self, *, moves: bool) -> None:
+        self.value = FIRST if moves else 1.0
+        self.moves = moves
+        self._good = 0
+
+    def on(self, losses: RowLosses) -> RowLosses:
+        """The same losses with a scaled gradient."""
+        if self.value == 1.0:
+            return losses
+        # fp16 may not be able to represent the scale itself.
+        sums = losses.sums.to(torch.promote_types(losses.sums.dtype, torch.float32))
+        scaled = _ScaledGradient.apply(sums, self.value)  # type: ignore[no-untyped-call]
+        return RowLosses(scaled, losses.counts)
+
+    def off(self, gradient: Tensor) -> Tensor:
+        """The true gradient, given the gradient of scaled losses."""
+        return gradient if self.value == 1.0 else gradient / self.value
+
+    def good(self) -> None:
+        """Record a step with finite gradients."""
+        if not self.moves:
+            return
+        self._good += 1
+        if self._good == _GROWS_AFTER:
+            self.value, self._good = 2 * self.value, 0
+
+    def halve(self) -> bool:
+        """Halve the scale after gradients that were not finite.
+
+        Returns:
+            Whether repeating the step may help; False if the scale cannot get smaller.
+        """
+        self._good = 0
+        if not self.moves or self.value == 1.0:
+            return False
+        self.value /= 2
+        return True
+
+    def state_dict(self) -> dict[str, float]:
+        """The scale, and the number of good steps at it."""
+        return {"value": self.value, "good": self._good}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Restore a saved state."""
+        self.value, self._good = state["value"], state["good"]
+
+
+class _ScaledGradient(torch.autograd.Function):
+    """The identity, with its gradient multiplied by a factor."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0] * ctx.factor, None
 
 
 class Passes:

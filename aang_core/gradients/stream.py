@@ -8,7 +8,6 @@ from torch import Tensor, nn
 
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.ledger import UNCLIPPED, GradientStatistics, StreamLedger, TaskClip
-from aang_core.gradients.packing import CannotPackError, Pack, batch_norm_of
 from aang_core.gradients.passes import (
     Passes,
     Precision,
@@ -18,7 +17,15 @@ from aang_core.gradients.passes import (
     taken,
     trained,
 )
-from aang_core.gradients.segments import Segment, largest_batch, members_of, share_passes
+from aang_core.gradients.segments import (
+    CannotPackError,
+    Pack,
+    Segment,
+    batch_norm_of,
+    largest_batch,
+    members_of,
+    share_passes,
+)
 from aang_core.tasks.processes import ALONE
 from aang_core.tasks.task import Batch, RowLosses
 

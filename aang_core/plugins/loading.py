@@ -11,7 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
-from importlib.metadata import Distribution, PackageNotFoundError, distributions
+from importlib.metadata import (
+    Distribution,
+    PackageNotFoundError,
+    distributions,
+    packages_distributions,
+)
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +28,9 @@ from aang_core.turns import loading_turn
 
 GROUP = "aang"
 """The entry-point group of plug-ins; the value of an entry point names the hooks module."""
+
+_LOCAL = "aang_local_plugin_"
+"""Beginning of the module names of plug-ins in a single file."""
 
 
 DISABLE_VARIABLE = "AANG_DISABLE_PLUGINS"
@@ -177,11 +185,13 @@ class Candidate:
         origin: the plug-in's distribution, version and entry point.
         slot: of the candidates with the same slot, the first is loaded and shadows the others.
         load: imports and returns the module with the hooks; may raise anything.
+        module: the name of that module, if an entry point names it.
     """
 
     origin: Origin
     slot: tuple[str, str]
     load: Callable[[], object]
+    module: str = ""
 
 
 def find_candidates(local: Iterable[str] = ()) -> list[Candidate]:
@@ -191,6 +201,23 @@ def find_candidates(local: Iterable[str] = ()) -> list[Candidate]:
         local: files ``FILE.py`` or module names, in the order of loading.
     """
     return [_builtin(), *_installed(), *_local(local)]
+
+
+def plugin_of(module: str, file: str) -> Origin | None:
+    """The plug-in that a module belongs to; None if it is of no installed one and no single file.
+
+    Args:
+        module: the module's name.
+        file: the module's file.
+    """
+    package = module.partition(".")[0]
+    if package.startswith(_LOCAL):
+        return _local_file(Path(file)).origin
+    owners = packages_distributions().get(package, [])
+    for candidate in _installed():
+        if package == candidate.module.partition(".")[0] or candidate.origin.distribution in owners:
+            return candidate.origin
+    return None
 
 
 def _builtin() -> Candidate:
@@ -231,7 +258,13 @@ def _declared(distribution: Distribution, name: str) -> list[Candidate]:
         message = f"its entry_points.txt cannot be read ({error}); reinstall {name}"
         return [Candidate(Origin(name, version, name), ("broken", name), _failing(message))]
     return [
-        Candidate(Origin(name, version, point.name), ("installed", point.name), point.load)
+        Candidate(
+            Origin(name, version, point.name),
+            ("installed", point.name),
+            point.load,
+            # `point.module` raises on a value that names none; loading it says so.
+            point.value.partition(":")[0],
+        )
         for point in points
     ]
 
@@ -272,7 +305,7 @@ def _local_file(path: Path) -> Candidate:
 
 def _import_file(path: Path) -> object:
     """Import a file under a special name, so that it cannot shadow another module."""
-    name = f"aang_local_plugin_{re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}"
+    name = f"{_LOCAL}{re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{path} is not a Python file; give a file that ends in .py")
@@ -281,8 +314,16 @@ def _import_file(path: Path) -> object:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException:
+    except BaseException as error:
         del sys.modules[name]
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            beside = path.with_name(error.name)
+            if beside.is_dir() or beside.with_suffix(".py").is_file():
+                raise PluginError(
+                    f"it imports {error.name}, which is beside it, and a plug-in from a file "
+                    "imports nothing from its folder; put all into the one file, or install a "
+                    "package"
+                ) from error
         raise
     return module
 

@@ -50,6 +50,13 @@ class Origin:
     def __str__(self) -> str:
         return f"{self.distribution} {self.version}"
 
+    def fault(self, whose: str, what: str) -> PluginError:
+        """Return an error, for the caller to raise, that says whose fault it is and what to do."""
+        return PluginError(
+            f"{whose} of {self}: {what}. This is for the authors of {self.distribution} to repair; "
+            f"--disable-plugin {self.entry_point} leaves the plug-in out."
+        )
+
     @property
     def names(self) -> frozenset[str]:
         """The two names by which a user chooses the plug-in, normalised."""
@@ -165,12 +172,8 @@ class TargetEntry(Entry):
             return found
 
     def fault(self, what: str) -> PluginError:
-        """Return an error, for the caller to raise, that says whose fault it is and what to do."""
-        return PluginError(
-            f"{self.kind} {self.name} of {self.origin}: {what}. This is for the authors of "
-            f"{self.origin.distribution} to repair; --disable-plugin {self.origin.entry_point} "
-            "leaves the plug-in out."
-        )
+        """See :meth:`Origin.fault`."""
+        return self.origin.fault(f"{self.kind} {self.name}", what)
 
     @contextmanager
     def blamed(self, doing: str, innocent: tuple[type[Exception], ...] = ()) -> Iterator[None]:

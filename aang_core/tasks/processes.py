@@ -9,7 +9,9 @@ from aang_core.errors import AangError, ConfigError, UnknownNameError
 
 if TYPE_CHECKING:
     import torch
-    from torch import Tensor
+    from torch import Tensor, nn
+
+    from aang_core.tasks.task import Task
 
 
 class Processes:
@@ -88,6 +90,20 @@ class Processes:
 
     def wait(self) -> None:
         """Wait until every process has reached this call."""
+
+    def start_alike(self, modules: "Sequence[nn.Module]", tasks: "Sequence[Task]") -> None:
+        """Give all processes the first one's modules, and refuse tasks whose rows differ.
+
+        Processes exchange gradients, never parameters, so modules that were initialised without a
+        seed would stay different.
+
+        Args:
+            modules: the modules, in the same order in every process, on their device.
+            tasks: the tasks, in the same order in every process.
+
+        Raises:
+            SharedError: the rows differ; the message names the task and the process.
+        """
 
     def make_engine(self, body: Any, dev_head: Any, settings: Any) -> Any:
         """Make the gradient engine that shares a step between several processes.

@@ -13,7 +13,6 @@ from torch import nn
 from aang_core.errors import ConfigError, WeighterError
 from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.segments import Segment
-from aang_core.tasks.saved import saved_count, saved_part
 from aang_core.tasks.signals import AGAINST_DEV, END_TASK, Signal, StepSignals
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import problem_of_sum
@@ -130,7 +129,6 @@ class TrainingBench:
         steps: number of steps so far.
         last: what the last step did; None before the first one.
         losses: mean losses of the tasks over the steps of the round, trials included.
-        changed: whether parameters have changed since the round began.
     """
 
     def __init__(
@@ -164,7 +162,6 @@ class TrainingBench:
         self.steps = 0
         self.last: StepRecord | None = None
         self.losses = LossMeans()
-        self.changed = False
         self._normalised = normalised
         self._held_signals = SignalMean(settings.weights_every)
         self._scale = engine.scale
@@ -242,8 +239,9 @@ class TrainingBench:
                 must stay together.
         """
         against_dev = bool(signals & AGAINST_DEV)
-        due = self.steps % self.settings.meta_every == 0
-        measures = signals if due and (self.dev_head.ready or not against_dev) else frozenset()
+        measures = signals
+        if self.steps % self.settings.meta_every or (against_dev and not self.dev_head.ready):
+            measures = frozenset()
         rows = []
         for number, coefficients in enumerate(draws):
             self._check(coefficients)
@@ -352,7 +350,6 @@ class TrainingBench:
 
     def apply(self, updates: Sequence[Update], coefficients: Sequence[float]) -> None:
         """See `Workbench.apply`."""
-        self.changed = True
         apply_updates(own_updates(updates, coefficients), coefficients)
 
     def dev_loss(
@@ -371,14 +368,7 @@ class TrainingBench:
 
     def snapshot(self) -> Callable[[], None]:
         """See `Workbench.snapshot`."""
-        kept = Snapshot(self.optimization.parameters, self.modules.values())
-        changed = self.changed
-
-        def restore() -> None:
-            kept.restore()
-            self.changed = changed
-
-        return restore
+        return Snapshot(self.optimization.parameters, self.modules.values()).restore
 
     @contextmanager
     def aside(self) -> Iterator[Draws]:
@@ -393,32 +383,26 @@ class TrainingBench:
         """Advance the learning-rate schedule to the steps taken so far, trials included."""
         self.optimization.catch_up(self.steps)
         self.losses = LossMeans()
-        self.changed = False
 
-    def state_dict(self, *, whole: bool = True) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, Any]:
         """Everything needed to continue training.
-
-        Args:
-            whole: False leaves out body, heads, optimiser and ``rows_at_once``, which stay as they
-                are during a round that has not ``changed`` any parameter. This is cheap.
 
         Returns:
             Tensors, which are the ones in use and not copies, and values that JSON can hold.
         """
-        state: dict[str, Any] = {
+        return {
             "steps": self.steps,
             **self._runner.state_dict(),
             "numbers": self.numbers.state_dict(),
             "scale": self._scale.state_dict(),
             "streams": {name: stream.state_dict() for name, stream in self.tasks.streams.items()},
             "held_signals": self._held_signals.state_dict(),
+            **self._model.state_dict(),
+            "rows_at_once": self.rows_at_once,
         }
-        if not whole:
-            return state
-        return state | self._model.state_dict() | {"rows_at_once": self.rows_at_once}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state saved by `state_dict`, whole or not.
+        """Restore a state saved by `state_dict`.
 
         Args:
             state: what `state_dict` returned.
@@ -426,19 +410,17 @@ class TrainingBench:
         Raises:
             DataError: the state belongs to other modules.
         """
-        if "module" in state:
-            self._model.load_state_dict(state)
-            if state["rows_at_once"] is not None:
-                # A run that is resumed may have been given a smaller limit than it had found.
-                saved = saved_count(state, "rows_at_once", least=1)
-                self._runner.limit_rows(min(saved, self.rows_at_once or saved))
-        self.steps = saved_count(state, "steps")
+        self._model.load_state_dict(state)
+        if state["rows_at_once"] is not None:
+            # A run that is resumed may have been given a smaller limit than it had found.
+            saved = state["rows_at_once"]
+            self._runner.limit_rows(min(saved, self.rows_at_once or saved))
+        self.steps = state["steps"]
         self._runner.load_state_dict(state)
-        self.numbers.load_state_dict(saved_part(state, "numbers"))
-        self._scale.load_state_dict(saved_part(state, "scale"))
-        streams = saved_part(state, "streams")
+        self.numbers.load_state_dict(state["numbers"])
+        self._scale.load_state_dict(state["scale"])
         for name, stream in self.tasks.streams.items():
-            stream.load_state_dict(dict(saved_part(streams, name)))
+            stream.load_state_dict(state["streams"][name])
         self._held_signals.load_state_dict(state["held_signals"])
 
     @property
@@ -516,7 +498,6 @@ class TrainingBench:
         """Update the parameters from their finite gradients."""
         self._scale.good()
         self.numbers.good()
-        self.changed |= training is self.optimization
         training.update()
 
     def _leave_out(self, problem: str, training: Optimization) -> None:

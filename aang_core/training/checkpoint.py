@@ -15,7 +15,6 @@ from aang_core.storage.checkpoint_store import CheckpointStore
 from aang_core.storage.durable import difference, summary
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import ALONE, Processes
-from aang_core.tasks.saved import SavedStateError
 from aang_core.training.interruption import Interrupted, Interruption
 from aang_core.training.trainer import Trainer
 
@@ -80,7 +79,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
         # What a weighter took over without a look is found when it is asked for it.
         trainer.weighter.weights()
         trainer.weighter.state_dict()
-    except (SavedStateError, PluginError) as error:
+    except PluginError as error:
         raise _wrong_contents(folder, str(error)) from error
     except DataError as error:
         raise DataError(f"{folder}: {error}") from error

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.errors import DataError
-from aang_core.tasks.saved import saved_part, saved_tensor, wrong
 from aang_core.training.optimization import Optimization
 
 Place = tuple[nn.Module, str]
@@ -107,38 +106,26 @@ class ModelState:
         Raises:
             DataError: the state belongs to other modules, or to other frozen parameters.
         """
-        saved = saved_part(state, "module")
+        saved = state["module"]
         every = dict(self._named_tensors())
         named = {n: t for n, t in every.items() if not self._frozen.holds(t)}
         frozen = every.keys() - named.keys()
-        differing = sorted((every.keys() ^ saved.keys()) - frozen)
+        differing = (every.keys() ^ saved.keys()) - frozen
+        differing |= {n for n in named.keys() & saved.keys() if saved[n].shape != named[n].shape}
         if differing:
-            raise DataError(f"belongs to another model or space; they differ in {differing[0]!r}")
+            raise DataError(f"belongs to another model or space; they differ in {min(differing)!r}")
         self._frozen.check(state.get("frozen"), {every[n]: saved[n] for n in frozen & saved.keys()})
-        values = {name: saved_tensor(saved, name, tensor) for name, tensor in named.items()}
-        moments = saved_part(state, "optimizer")
-        trained = {name: t for name, t in named.items() if isinstance(t, nn.Parameter)}
-        for name in moments:
-            if name not in trained:
-                raise wrong(name, "the name of a trained parameter", name)
-            self._check_moments(saved_part(moments, name), trained[name])
-        self._optimization.load_schedule(saved_part(state, "schedule"))
+        self._optimization.load_schedule(state["schedule"])
         for name, tensor in named.items():
-            tensor.copy_(values[name])
+            tensor.copy_(saved[name])
         optimizer = self._optimization.optimizer
         optimizer.state.clear()
-        for name, of_parameter in moments.items():
-            optimizer.state[trained[name]] = {
-                key: _moved(moment, trained[name]) for key, moment in of_parameter.items()
+        for name, moments in state["optimizer"].items():
+            # Where its parameter is, fused AdamW has the step count, too.
+            device = named[name].device
+            optimizer.state[named[name]] = {
+                key: moment.to(device, copy=True) for key, moment in moments.items()
             }
-
-    def _check_moments(self, saved: Mapping[str, Any], parameter: Tensor) -> None:
-        """Raise DataError unless they are moments that the optimiser has of the parameter."""
-        own = self._optimization.moments
-        if saved.keys() != own:
-            raise wrong("optimizer", f"the moments {', '.join(sorted(own))}", list(saved))
-        for key in own:
-            saved_tensor(saved, key, torch.tensor(0.0) if key == "step" else parameter)
 
     def _named_tensors(self) -> Iterator[tuple[str, Tensor]]:
         seen: set[int] = set()
@@ -147,13 +134,6 @@ class ModelState:
                 if id(tensor) not in seen:
                     seen.add(id(tensor))
                     yield f"{module_name}|{name}", tensor
-
-
-def _moved(moment: Any, parameter: Tensor) -> Any:
-    """A copy of a moment on its parameter's device, where fused AdamW has the step count, too."""
-    if not isinstance(moment, Tensor):
-        return moment
-    return moment.to(parameter.device, copy=True)
 
 
 def buffers_of(modules: Iterable[nn.Module]) -> Iterator[tuple[Place, Tensor]]:

@@ -3,12 +3,11 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any, Literal
 
 from aang_core.errors import NumericalError
 from aang_core.gradients.ledger import GradientStatistics
-from aang_core.tasks.saved import saved_count, saved_number, saved_numbers, saved_part, wrong
 from aang_core.tasks.signals import StepSignals, mean_signals
 
 OnNan = Literal["stop", "skip"]
@@ -68,13 +67,8 @@ class NumberPolicy:
         return {"skipped": self.skipped, "in_a_row": self._in_a_row}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore saved counts.
-
-        Raises:
-            SavedStateError: they are no such counts.
-        """
-        self.skipped = saved_count(state, "skipped")
-        self._in_a_row = saved_count(state, "in_a_row", most=MOST_IN_A_ROW)
+        """Restore saved counts."""
+        self.skipped, self._in_a_row = state["skipped"], state["in_a_row"]
 
 
 def problem_of(
@@ -151,16 +145,8 @@ class LossMeans:
         return {"sums": dict(self._sums), "steps": dict(self._steps)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a saved state.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
-        sums, counts = saved_numbers(state, "sums"), saved_part(state, "steps")
-        if sums.keys() != counts.keys():
-            raise wrong("steps", "a number for each of the sums", dict(counts))
-        self._steps = {name: saved_count(counts, name, least=1) for name in counts}
-        self._sums = sums
+        """Restore a saved state."""
+        self._sums, self._steps = dict(state["sums"]), dict(state["steps"])
 
 
 class SignalMean:
@@ -192,20 +178,5 @@ class SignalMean:
         return [asdict(signals) for signals in self._held]
 
     def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """Restore saved signals.
-
-        Raises:
-            SavedStateError: they are no signals.
-        """
-        if not isinstance(state, list):
-            raise wrong("held_signals", "a list", state)
-        self._held = [_restored(signals) for signals in state]
-
-
-def _restored(saved: Mapping[str, Any]) -> StepSignals:
-    names = {field.name for field in fields(StepSignals)}
-    if not isinstance(saved, Mapping) or not names - {"loss"} <= saved.keys() <= names:
-        raise wrong("held_signals", "the signals of steps", saved)
-    numbers: dict[str, Any] = {n: saved_numbers(saved, n) for n in saved if n != "dev_norm"}
-    dev_norm = None if saved["dev_norm"] is None else saved_number(saved, "dev_norm")
-    return StepSignals(**numbers, dev_norm=dev_norm)
+        """Restore saved signals."""
+        self._held = [StepSignals(**signals) for signals in state]

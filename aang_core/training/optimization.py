@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from aang_core.tasks.saved import saved_count, saved_number, wrong
+_OF_SCHEDULE = ("last_epoch", "_step_count", "base_lrs", "_last_lr")
 
 
 @dataclass(frozen=True)
@@ -111,29 +111,16 @@ class Optimization:
         )
         return Optimization(body, heads, settings, steps=1)
 
-    @property
-    def moments(self) -> frozenset[str]:
-        """What the optimiser knows of each parameter that has had a gradient."""
-        sgd = isinstance(self.optimizer, SGD)
-        return frozenset({"momentum_buffer"} if sgd else {"step", "exp_avg", "exp_avg_sq"})
-
     def load_schedule(self, state: Mapping[str, Any]) -> None:
         """Restore the schedule, and with it the learning rates.
 
         Args:
             state: what the schedule's ``state_dict`` returned.
-
-        Raises:
-            SavedStateError: it is not the state of this schedule.
         """
-        groups = self.optimizer.param_groups
         # Nothing else: torch would take over any attribute that the state names.
-        restored: dict[str, Any] = {
-            **{name: saved_count(state, name) for name in ("last_epoch", "_step_count")},
-            **{name: _saved_rates(state, name, len(groups)) for name in ("base_lrs", "_last_lr")},
-        }
+        restored = {name: state[name] for name in _OF_SCHEDULE}
         self.schedule.load_state_dict(self.schedule.state_dict() | restored)
-        for group, rate in zip(groups, restored["_last_lr"], strict=True):
+        for group, rate in zip(self.optimizer.param_groups, restored["_last_lr"], strict=True):
             group["lr"] = rate
 
     def catch_up(self, steps: int) -> None:
@@ -177,14 +164,6 @@ class Optimization:
     def drop(self) -> None:
         """Drop the gradients."""
         self.optimizer.zero_grad(set_to_none=True)
-
-
-def _saved_rates(state: Mapping[str, Any], name: str, groups: int) -> list[float]:
-    """The learning rates that are under ``name`` in a saved state, one for each group."""
-    rates = state.get(name)
-    if not isinstance(rates, list) or len(rates) != groups:
-        raise wrong(name, f"{groups} learning rates", rates)
-    return [saved_number({name: rate}, name) for rate in rates]
 
 
 def _linear(share: float, warmup: float) -> float:

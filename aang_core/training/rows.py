@@ -11,7 +11,6 @@ from torch import Tensor, nn
 from aang_core.errors import ConfigError
 from aang_core.gradients.segments import PASS_OVERHEAD, Rider, Segment, group_by_length
 from aang_core.tasks.processes import Processes
-from aang_core.tasks.saved import saved_count, saved_part, saved_tensor, wrong
 from aang_core.tasks.task import Batch, Task, to_device
 
 OTHER_DROPOUT = 1_000_003
@@ -106,21 +105,9 @@ class RowOrder:
 
         An order of another number of rows is left out, and a new pass begins: the user has resumed
         the training with other data.
-
-        Raises:
-            SavedStateError: the state is not that of an order.
         """
-        order: Any = state.get("order")
-        if not (
-            isinstance(order, Tensor)
-            and order.dtype == torch.int64
-            and order.dim() == 1
-            and torch.equal(order.sort().values, torch.arange(len(order)))
-        ):
-            raise wrong("order", "the numbers of all rows, each once", order)
-        position = saved_count(state, "position", most=len(order))
-        if len(order) in (0, self.rows):
-            self._position, self._order = position, order
+        if len(state["order"]) in (0, self.rows):
+            self._position, self._order = state["position"], state["order"]
 
 
 class BalancedOrder:
@@ -162,17 +149,10 @@ class BalancedOrder:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore saved orders.
-
-        Raises:
-            SavedStateError: they are no such orders.
-        """
-        self._turns.load_state_dict(saved_part(state, "turns"))
-        classes = state.get("classes")
-        if not isinstance(classes, list) or not all(isinstance(c, Mapping) for c in classes):
-            raise wrong("classes", "a list of orders", classes)
+        """Restore saved orders."""
+        self._turns.load_state_dict(state["turns"])
         # Their number differs only if the user has resumed the training with other data.
-        for order, saved in zip(self._orders, classes, strict=False):
+        for order, saved in zip(self._orders, state["classes"], strict=False):
             order.load_state_dict(saved)
 
 
@@ -286,16 +266,10 @@ class Draws:
         return {"generators": generators, "rows": orders}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a saved state, so that later draws repeat.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
-        generators, rows = saved_part(state, "generators"), saved_part(state, "rows")
+        """Restore a saved state, so that later draws repeat."""
+        generators = state["generators"]
         for name, order in self.orders.items():
-            order.load_state_dict(saved_part(rows, name))
-        saved_tensor(generators, "bench", self.generator.get_state())
-        saved_tensor(generators, "torch", torch.default_generator.get_state())
+            order.load_state_dict(state["rows"][name])
         self.generator.set_state(generators["bench"])
         torch.default_generator.set_state(generators["torch"])
         # A state saved on another kind of device has no generator state for this one.

@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from aang_core.errors import ConfigError
-from aang_core.gradients import DevHeadSettings, EngineSettings, choose_dev_head
-from aang_core.gradients.choose_engine import Called, as_option, check_engine, choose_engine
+from aang_core.gradients import DevHeadSettings, EngineSettings, Passes, choose_dev_head
+from aang_core.gradients.engine import Called, as_option, check_engine, choose_engine
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.weighting import Weighter, require_several_draws, require_whole_round
 from aang_core.training.bench import RunTasks, StepSettings, TrainingBench
@@ -101,9 +101,10 @@ def make_trainer(
     watching = watching or Watching()
     generator = torch.Generator().manual_seed(settings.seed)
     dev_head = choose_dev_head(
-        *(settings.dev_head, body, generator),
-        precision=settings.engine.precision,
-        keep=tasks.end_task.head_reads,
+        settings.dev_head,
+        Passes(body, settings.engine.precision),
+        generator,
+        tasks.end_task.head_reads,
     )
     engine = choose_engine(
         *(settings.engine, body, dev_head),

@@ -4,6 +4,7 @@ A step is repeated on the same rows if memory runs out, with half as many rows a
 precision overflows, with a smaller loss scale.
 """
 
+import gc
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +19,8 @@ from aang_core.errors import OutOfMemoryError
 from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.ledger import GradientStatistics
 from aang_core.gradients.segments import Segment, members_of
-from aang_core.tasks.saved import saved_part, wrong
 from aang_core.tasks.signals import Signal, StepSignals, mean_signals
 from aang_core.tasks.task import Batch
-from aang_core.training.memory import free, in_a_line, is_out_of_memory
 from aang_core.training.model_state import KeptBuffers, saved_places
 from aang_core.training.numbers import problem_of
 from aang_core.training.optimization import Optimization
@@ -32,6 +31,9 @@ Rows = tuple[Segment, Sequence[Segment], Sequence[Batch] | None]
 """The rows of a draw: the end task's, the objectives', and dev rows to measure against, if any."""
 
 _log = logging.getLogger(__name__)
+
+_SIGNS = ("can't allocate memory", "out of memory", "alloc_failed", "bad_alloc")
+"""What messages say when memory has run out on some device."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,8 @@ class StepRunner:
         running statistics must not see an attempt twice, or NaN. A step whose numbers are bad at
         every loss scale does not change the scale.
         """
-        before = self.state_dict()
+        draws, head = self._draws.state_dict(), self._engine.dev_head
+        remembered = dict(vars(head))
         buffers = KeptBuffers(self._buffers)
         scale = self._engine.scale.state_dict()
         while True:
@@ -203,14 +206,15 @@ class StepRunner:
                 if not finite or not self._engine.scale.halve():
                     # Nothing is learned from this step, so the dev head must not remember it.
                     buffers.restore()
-                    self._load_dev_head(before)
+                    vars(head).update(remembered)
                     self._engine.scale.load_state_dict(scale)
                     return result
                 # Its gradients would take memory from the next attempt.
                 del result
             training.drop()
             buffers.restore()
-            self.load_state_dict(before)
+            self._draws.load_state_dict(draws)
+            vars(head).update(remembered)
             if reason is not None:
                 # Only here, outside the handler, the error no longer holds the attempt's tensors.
                 free()
@@ -224,21 +228,10 @@ class StepRunner:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a saved state, so that later steps repeat.
-
-        Raises:
-            SavedStateError: it is not such a state.
-        """
-        self._draws.load_state_dict(saved_part(state, "draws"))
-        self._load_dev_head(state)
-
-    def _load_dev_head(self, state: Mapping[str, Any]) -> None:
+        """Restore a saved state, so that later steps repeat."""
+        self._draws.load_state_dict(state["draws"])
         device = next(self._body.parameters()).device
-        remembered = saved_part(state, "dev_head")
-        for name, tensor in remembered.items():
-            if not isinstance(tensor, Tensor):
-                raise wrong(name, "a tensor", tensor)
-        on_device = {name: tensor.to(device) for name, tensor in remembered.items()}
+        on_device = {name: tensor.to(device) for name, tensor in state["dev_head"].items()}
         self._engine.dev_head.load_state_dict(on_device)
 
     def limit_rows(self, rows: int) -> None:
@@ -306,3 +299,24 @@ def _signals(
     weighted = [w * loss for w, loss in zip(weights, losses.values(), strict=False)]
     mean = math.fsum(weighted) / (math.fsum(weights) or 1.0)
     return replace(signals, auxiliary={**signals.auxiliary, "loss": mean}, loss=losses)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory has run out; on a CPU, torch has no type for it."""
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(s in str(error).lower() for s in _SIGNS)
+
+
+def in_a_line(error: BaseException) -> str:
+    """The sentence of the allocator's message that says that memory has run out."""
+    sentences = str(error).strip().replace("\n", ". ").split(". ")
+    found = [s for s in sentences if any(sign in s.lower() for sign in _SIGNS)]
+    return (found or sentences)[0] or type(error).__name__
+
+
+def free() -> None:
+    """Release memory that nothing refers to any more."""
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.cuda.empty_cache()

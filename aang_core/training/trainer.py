@@ -8,9 +8,8 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from aang_core.errors import AangError, NumericalError
+from aang_core.errors import NumericalError
 from aang_core.tasks.processes import ALONE, Processes
-from aang_core.tasks.saved import saved_count, saved_number, saved_part, saved_tensor, wrong
 from aang_core.tasks.signals import StepSignals
 from aang_core.tasks.weighting import Weighter
 from aang_core.training.bench import TrainingBench
@@ -74,15 +73,8 @@ class Clock:
         return {"seconds": self.seconds}
 
     def load_state_dict(self, state: Mapping[str, float]) -> None:
-        """Restore the seconds so far.
-
-        Raises:
-            SavedStateError: the state has none.
-        """
-        seconds = saved_number(state, "seconds")
-        if seconds < 0:
-            raise wrong("seconds", "a number that is not negative", seconds)
-        self.seconds = seconds
+        """Restore the seconds so far."""
+        self.seconds = state["seconds"]
 
     @property
     def spent(self) -> bool:
@@ -116,16 +108,8 @@ class Progress:
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore saved attributes.
-
-        Raises:
-            DataError: they are not those of a training.
-        """
-        self.best_step = saved_count(state, "best_step")
-        self.evaluations_since_best = saved_count(state, "evaluations_since_best")
-        self.best_state = dict(saved_part(state, "best_state"))
-        before = state.get("best_score") == float("-inf")
-        self.best_score = float("-inf") if before else saved_number(state, "best_score")
+        """Restore saved attributes."""
+        vars(self).update({name: state[name] for name in vars(self)})
 
     @property
     def evaluated(self) -> bool:
@@ -173,14 +157,10 @@ class Observer(Protocol):
 
 
 class Boundary(Protocol):
-    """What happens between two rounds."""
+    """What happens between two rounds, as a `Checkpointer` saves."""
 
     def reached(self, trainer: "Trainer") -> None:
         """Called between any two rounds, where a checkpoint can be saved."""
-        ...
-
-    def save(self, trainer: "Trainer") -> None:
-        """Called if a round fails, with the state from before it, before training stops."""
         ...
 
 
@@ -253,7 +233,10 @@ class Trainer:
         while not self._spent() and not self._out_of_patience():
             let_others_load()
             before = self.bench.steps
-            self._round()
+            # In every round, because a checkpoint has the dropout of the first process alone.
+            separate_dropout(self._seed, self.bench.steps, self.bench.processes)
+            self.bench.begin_round()
+            self.weighter.round(self.bench)
             self._losses.include(self.bench.losses)
             self.clock.look(self.bench.processes)
             for observer in self._observers:
@@ -289,39 +272,8 @@ class Trainer:
         """
         self.bench.load_state_dict(state)
         self.weighter.load_state_dict(state["weighter"])
-        self.progress.load_state_dict(saved_part(state, "progress"))
-        self._check_best(self.progress)
-        self._losses.load_state_dict(saved_part(state, "losses"))
-
-    def _check_best(self, progress: Progress) -> None:
-        """Raise DataError unless the best state can be restored at the end."""
-        own = {
-            f"{name}.{key}": value
-            for name, module in self._selected.items()
-            for key, value in module.state_dict(keep_vars=True).items()
-        }
-        needed = {name for name, value in own.items() if not self.bench.frozen.holds(value)}
-        found = progress.best_state
-        if found.keys() - own.keys() or (progress.evaluated and needed - found.keys()):
-            raise wrong("best_state", "the tensors of body and head", sorted(found))
-        for name in found:
-            saved_tensor(found, name, own[name])
-
-    def _round(self) -> None:
-        """Run one round; if it fails, save the state from before it."""
-        # In every round, because a checkpoint has the dropout of the first process alone.
-        separate_dropout(self._seed, self.bench.steps, self.bench.processes)
-        self.bench.begin_round()
-        before = self.bench.state_dict(whole=False)
-        weighter = self.weighter.state_dict()
-        try:
-            self.weighter.round(self.bench)
-        except AangError:
-            if self.boundary is not None and not self.bench.changed:
-                self.bench.load_state_dict(before)
-                self.weighter.load_state_dict(weighter)
-                self.boundary.save(self)
-            raise
+        self.progress.load_state_dict(state["progress"])
+        self._losses.load_state_dict(state["losses"])
 
     def _reached(self) -> None:
         if self.boundary is not None:

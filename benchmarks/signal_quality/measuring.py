@@ -9,6 +9,7 @@ from aang.assembly.sources import Sources
 from aang.config import TrainConfig
 from aang.runs.computing import in_effect
 from aang.runs.training import build_trainer
+from aang_plugin_dev_heads.logistic import LogisticDevHead
 from aang_plugin_diagnose.objectives import fit_of_head, fresh_dev_head
 from torch import Tensor, nn
 
@@ -16,9 +17,7 @@ from aang_core.errors import ConfigError
 from aang_core.gradients import (
     DevAverage,
     DevHead,
-    LogisticDevHead,
     RememberingDevHead,
-    RowMemory,
 )
 from aang_core.gradients.passes import Passes, body_gradient
 from aang_core.tasks.task import Batch, Task
@@ -248,7 +247,8 @@ class _Measuring:
         v[f"dev-{self._more}"] = body_gradient(self._passes, end, heads[self._base], more)
         if self._calibrates:
             v[_CALIBRATED] = self._gradient_calibrated(heads[self._base], dev, more)
-        v["averaged"] = self._averaged.with_step(v[self._base])
+        self._averaged = self._averaged.with_step(v[self._base])
+        v["averaged"] = self._averaged.mean()
         return Reference(
             v,
             self._base,
@@ -276,10 +276,10 @@ class _Measuring:
         return self._passes.dev_features([self._passes.features(b) for b in rows])
 
     @property
-    def _memory(self) -> RowMemory:
+    def _memory(self) -> RememberingDevHead:
         head = self._bench.dev_head
         assert isinstance(head, RememberingDevHead)
-        return head.memory
+        return head
 
     def _moments(self) -> dict[nn.Parameter, Tensor]:
         """Adam's second moment, bias-corrected, of every parameter that it has updated."""

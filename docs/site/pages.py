@@ -47,7 +47,8 @@ IN_REFERENCE = {
 
 def index_of(package: str) -> list[str]:
     """Full names of the package and of each name that its index imports from another module."""
-    file = ROOT / package.replace(".", "/") / "__init__.py"
+    folder = ROOT if package.startswith("aang_core") else ROOT / "plugins" / "aang"
+    file = folder / package.replace(".", "/") / "__init__.py"
     imports = [
         node
         for part in ast.parse(file.read_text(encoding="utf-8")).body

@@ -6,12 +6,10 @@ from typing import cast
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
-from aang_core import AangError, Batch, Task
+from aang_core import AangError, Batch, Task, UnknownNameError, load_plugins
 from tests.core.engine_steps import Classify
 from tests.support.gradients import (
-    PENALTIES,
     DevHead,
     DevHeadSettings,
     DrawnDevHead,
@@ -20,6 +18,7 @@ from tests.support.gradients import (
     Passes,
     RememberingDevHead,
     choose_dev_head,
+    find_dev_heads,
     first_token,
 )
 
@@ -85,7 +84,8 @@ def test_how_a_step_is_batched_changes_nothing() -> None:
         for i, number in enumerate(numbers):
             features, batch = rows(number)
             heads[2].observe([features], [batch], begins=i == 0)
-    assert [head.memory.steps for head in heads] == [2, 2, 2]
+    steps = [{name.partition("|")[0] for name in head.state_dict()} for head in heads]
+    assert steps == [{"0", "1"}] * 3
     assert fitted(heads[0]) == fitted(heads[1]) == fitted(heads[2]) == [11, 12, 13, 20, 21, 22, 23]
 
 
@@ -138,36 +138,6 @@ def test_without_rows_nothing_is_fitted() -> None:
     """Asking too early raises an error instead of fitting a head to the step's own rows."""
     with pytest.raises(AangError, match="ready"):
         RememberingDevHead(Watched()).fit(NO_TASK, [rows(1)[0]], [rows(1)[1]])
-    with pytest.raises(AangError, match="draw_from"):
-        DrawnDevHead(Watched(), Passes(nn.Linear(1, 1), "fp32")).fit(NO_TASK, [], [])
-
-
-def test_drawn_rows_go_through_the_body_without_dropout() -> None:
-    """And leave it in training, with no gradient and no draw of torch's own generator."""
-    body = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
-    batch = Batch({"input": torch.ones(3, 2)}, {"labels": torch.zeros(3, dtype=torch.int64)}, 3)
-    asked: list[int] = []
-
-    def source(count: int) -> list[Batch]:
-        asked.append(count)
-        return [batch]
-
-    class Seen(Watched):
-        def fit(
-            self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
-        ) -> nn.Module:
-            assert torch.equal(features[0], body[0](batch.inputs["input"]).detach())
-            assert not features[0].requires_grad
-            return super().fit(end_task, features, batches)
-
-    head = DrawnDevHead(Seen(), Passes(body.train(), "fp32"), 3)
-    assert head.draws == 3
-    head.draw_from(source)
-    before = torch.random.get_rng_state()
-    head.fit(NO_TASK, [], [])
-    assert asked == [3]
-    assert body.training
-    assert torch.equal(torch.random.get_rng_state(), before)
 
 
 def test_adamw_ends_where_the_loss_changes_little() -> None:
@@ -215,57 +185,24 @@ def test_a_head_with_nothing_to_train_is_taken_as_it_is() -> None:
     assert torch.equal(head(features), features)
 
 
-def logistic_rows(count: int, dtype: torch.dtype) -> tuple[Tensor, Batch]:
-    generator = torch.Generator().manual_seed(0)
-    features = 3.0 + torch.randn(count, 1, 6, generator=generator, dtype=dtype)
-    noise = torch.randn(count, generator=generator, dtype=dtype)
-    labels = (features[:, 0, 0] + 0.5 * noise > 3.0).long() + (features[:, 0, 1] > 3.5).long()
-    return features, Batch({}, {"labels": labels}, count)
-
-
-def test_logistic_regression_is_at_its_minimum() -> None:
-    """The gradient of loss and penalty is zero there, at one of the penalties."""
-    task = Classify(nn.Sequential(nn.Flatten(), nn.Linear(6, 3)).double())
-    features, batch = logistic_rows(80, torch.float64)
-    head = LogisticDevHead(first_token, iterations=500).fit(task, [features], [batch])
-    parameters = list(head.parameters())
-    loss = task.losses(head, features, batch.targets).mean()
-    gradients = torch.autograd.grad(loss, parameters)
-    loss, weights = loss.detach(), [p.detach() for p in parameters]
-    at = [
-        float(
-            sum((g + penalty * p).square().sum() for g, p in zip(gradients, weights, strict=True))
-        )
-        for penalty in PENALTIES
-    ]
-    assert min(at) < 1e-8
-    assert float(loss) < 0.8 * float(
-        functional.cross_entropy(torch.zeros(80, 3), batch.targets["labels"])
-    )
-
-
-def test_logistic_regression_reads_what_is_kept_and_draws_nothing() -> None:
-    """Of remembered features and of whole ones alike; the same rows give the same head."""
-    task = Classify(nn.Sequential(nn.Flatten(), nn.Linear(6, 3), nn.Dropout(0.5)))
-    features, batch = logistic_rows(40, torch.float32)
-    before = torch.random.get_rng_state()
-    heads = [LogisticDevHead(first_token).fit(task, [features], [batch]) for _ in range(2)]
-    assert torch.equal(torch.random.get_rng_state(), before)
-    assert task.head[2].training, "the end task's head is as it was"
-    whole = torch.cat([features, torch.randn(40, 4, 6)], dim=1)
-    assert torch.equal(heads[0](whole), heads[1](features))
-    with pytest.raises(AangError, match="adamw"):
-        LogisticDevHead().fit(task, [whole, features], [batch, batch])
-
-
 def test_a_choice_of_dev_heads() -> None:
-    body = nn.Linear(2, 2)
+    passes = Passes(nn.Linear(2, 2), "fp32")
+    brought = find_dev_heads("drawn", "logistic", load_plugins().registry)
     made = {
-        kind: choose_dev_head(DevHeadSettings(kind), body, torch.Generator())  # type: ignore[arg-type]
+        kind: choose_dev_head(DevHeadSettings(kind, plugins=brought), passes, torch.Generator())
         for kind in ("remembered", "drawn", "own-rows", "end-task")
     }
     assert [head.remembers for head in made.values()] == [True, False, False, False]
     assert [head.draws for head in made.values()] == [0, 256, 0, 0]
     assert [head.ready for head in made.values()] == [False, True, True, True]
-    averaged = choose_dev_head(DevHeadSettings("drawn", 7, average=0.9), body, torch.Generator())
+    settings = DevHeadSettings("drawn", 7, "logistic", average=0.9, plugins=brought)
+    averaged = choose_dev_head(settings, passes, torch.Generator())
+    assert isinstance(averaged, DrawnDevHead)
+    assert isinstance(averaged.inner, LogisticDevHead)
     assert averaged.draws == 7
+    assert averaged.average is not None
+
+
+def test_an_unknown_dev_head_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UnknownNameError, match=r"there is no dev head remember; .*remembered"):
+        find_dev_heads("remember", "adamw", load_plugins().registry)

@@ -65,6 +65,8 @@ CHEAP = {
 
 PICTURES = {
     "objectives layer (text)                       tasks layer (any domain)",
+    "plugins/*        one family of ideas each: stages, weighters, engines, kinds of task, "
+    "commands",
     "data            transform          representation        output",
 }
 """First lines of drawings, which state nothing that could be checked."""
@@ -301,6 +303,9 @@ def _command(words: Sequence[str], folder: Path, registry: Registry) -> None:
             pass
         case "python" if arguments[:2] == ["-m", "pytest"]:
             _command(arguments[1:], folder, registry)
+        case "python" if arguments[:2] == ["-m", "benchmarks.signal_quality"]:
+            plugin = str(ROOT / "benchmarks" / "signal_quality" / "plugin.py")
+            _aang(["--plugin", plugin, "signal-quality", *arguments[2:]], registry)
         case "python" if arguments[0] == "-m":
             main = importlib.import_module(arguments[1]).main
             try:
@@ -364,7 +369,7 @@ def _pip(arguments: Sequence[str], folder: Path) -> None:
         assert len(arguments) == 4
         return
     for word in arguments[1:]:
-        if word in ("-r", "-e", "build", "--force-reinstall", "--no-deps"):
+        if word in ("-r", "-e", "build", "--force-reinstall", "--no-deps", "tensorboard"):
             continue
         path, _, extra = word.removesuffix("]").partition("[")
         if path.endswith(".txt"):
@@ -443,7 +448,7 @@ def _is_known(name: str, registry: Registry) -> bool:
 
 def _sources() -> Iterator[Path]:
     yield from (ROOT / "aang_core").rglob("*.py")
-    yield from (ROOT / "plugins").glob("*/aang_plugin_*/*.py")
+    yield from (ROOT / "plugins").glob("*/aang*/**/*.py")
 
 
 @cache

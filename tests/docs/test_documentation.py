@@ -82,6 +82,17 @@ def test_every_test_that_is_named_exists() -> None:
     of_every_page(check)
 
 
+def test_every_file_of_the_code_that_is_named_exists() -> None:
+    known = [path.as_posix() for path in ROOT.rglob("*.py")]
+
+    def check(page: Path) -> None:
+        text = page.read_text(encoding="utf-8")
+        for name in re.findall(r"`([a-z_]\w*/[\w/]+\.py)`", text):
+            assert any(path.endswith(f"/{name}") for path in known), f"there is no {name}"
+
+    of_every_page(check)
+
+
 @cache
 def _functions(path: str) -> set[str]:
     """Names of all functions of a file in the repository."""

@@ -28,7 +28,7 @@ def test_every_hook_and_every_argument_is_documented(name: str) -> None:
     assert len(inspect.getdoc(hook) or "") > 40
     protocol = get_type_hints(hook, vars(hookspecs) | {"click": None})["register"]
     call = vars(protocol)["__call__"]
-    entries = re.findall(r"(?:^|\. )([a-z, ]+): ", inspect.getdoc(call) or "", re.MULTILINE)
+    entries = re.findall(r"(?:^|\. )([a-z_, ]+): ", inspect.getdoc(call) or "", re.MULTILINE)
     documented = {argument.strip() for entry in entries for argument in entry.split(", ")}
     assert documented == set(inspect.signature(call).parameters) - {"self"}
 

@@ -7,7 +7,6 @@ import pytest
 
 from benchmarks.fuzz import attempt, in_folder
 from benchmarks.fuzzing.mutate import Mutator
-from benchmarks.fuzzing.states import checkpoint_check, checkpoint_seeds
 from benchmarks.fuzzing.strategies import contents
 from benchmarks.fuzzing.targets import TARGETS, Target
 
@@ -43,17 +42,10 @@ def test_seeds_are_valid(tmp_path: Path, name: str) -> None:
         assert attempt(target, tmp_path / target.file, packed) == "accepted", content
 
 
-@pytest.mark.parametrize(("name", "inputs"), [("checkpoint", 10), ("lock", 50)])
-def test_states_with_other_contents(tmp_path: Path, name: str, inputs: int) -> None:
-    """An interrupted run goes on from them, or they are refused."""
-    if name == "lock":
-        target = in_folder(name, tmp_path)
-    else:
-        seeds = checkpoint_seeds(tmp_path / "seeds", ["factored"])
-        check = checkpoint_check(tmp_path / "seeds", tmp_path / "run")
-        target = Target("checkpoint", "values", seeds, check)
-    mutator = Mutator(name, target.seeds, target.kind)
-    made = [target.seeds[0], *(mutator.make(1, index) for index in range(inputs))]
+def test_locks_with_other_contents(tmp_path: Path) -> None:
+    target = in_folder("lock", tmp_path)
+    mutator = Mutator("lock", target.seeds, target.kind)
+    made = [target.seeds[0], *(mutator.make(1, index) for index in range(50))]
     outcomes = {attempt(target, tmp_path / "input", content) for content in made}
     assert outcomes == {"accepted", "refused"}
 

@@ -8,6 +8,7 @@ from aang import train
 
 from aang_core import AangError, load_plugins
 from tests.plugins_layer.on_disk import PREAMBLE, Site, transform
+from tests.support.plugins import plugin_of
 
 
 def records(site: Site, *arguments: str, **variables: str) -> dict[str, tuple[str, str | None]]:
@@ -258,6 +259,46 @@ def test_a_local_file_can_hold_what_a_dataclass_and_a_lazy_target_need(
     )
     done = site.aang("--plugin", str(path), "show")
     assert done.stdout == "Thing(size=4)\n", done.stderr
+
+
+@pytest.mark.parametrize("beside", ["beside.py", "beside/__init__.py"])
+def test_a_local_file_cannot_import_what_is_beside_it(
+    site: Site, tmp_path: Path, beside: str
+) -> None:
+    """Whoever downloads a plug-in does not mean to run what else is in that folder."""
+    path = tmp_path / "mine.py"
+    path.write_text("import beside\n" + PREAMBLE, encoding="utf-8")
+    module = tmp_path / beside
+    module.parent.mkdir(exist_ok=True)
+    module.write_text("raise SystemExit('imported')\n", encoding="utf-8")
+    (row,) = [
+        row
+        for row in site.json("--plugin", str(path), "plugins")
+        if row["distribution"] == "mine.py"
+    ]
+    assert row["status"] == "failed"
+    assert row["error"].startswith("it imports beside, which is beside it, and a plug-in from")
+
+
+def test_a_module_belongs_to_the_plugin_of_its_package() -> None:
+    found = plugin_of("aang_plugin_packed.packed", "…/aang_plugin_packed/packed.py")
+    assert found in {record.origin for record in load_plugins(environ={}).records}
+    assert found is not None
+    assert (found.distribution, found.entry_point) == ("aang-plugin-packed", "packed")
+    assert plugin_of("__main__", "mine.py") is None
+
+
+def test_a_module_beside_the_one_with_hooks_belongs_to_the_plugin(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As pip has noted it."""
+    monkeypatch.syspath_prepend(site.folder)
+    site.plugin("aang-plugin-aaa", transform("mine"))
+    (info,) = site.folder.glob("*.dist-info")
+    info.joinpath("top_level.txt").write_text("aaa_beside\n", encoding="utf-8")
+    found = plugin_of("aaa_beside.inner", "…/aaa_beside/inner.py")
+    assert found is not None
+    assert found.distribution == "aang-plugin-aaa"
 
 
 def test_only_some_distributions_are_loaded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,7 @@
 """The engines that measure gradients, and dev heads."""
 
+from aang_plugin_dev_heads.drawn import DrawnDevHead
+from aang_plugin_dev_heads.logistic import PENALTIES, LogisticDevHead
 from aang_plugin_distributed import engine
 from aang_plugin_distributed.processes import Several
 from aang_plugin_packed import packed
@@ -10,33 +12,29 @@ from aang_core.gradients import (
     DevAverage,
     DevHead,
     DevHeadSettings,
-    DrawnDevHead,
     EndTaskHead,
     EngineSettings,
     FreshDevHead,
     GradientEngine,
     GradientStatistics,
-    LogisticDevHead,
     RememberingDevHead,
     Rider,
     Segment,
     StreamEngine,
     TaskClip,
     choose_dev_head,
-    loss_scale,
+    passes,
 )
-from aang_core.gradients.choose_engine import (
+from aang_core.gradients.dev_head import find_dev_heads, first_token
+from aang_core.gradients.engine import (
     as_argument,
     as_option,
     check_engine,
     choose_engine,
     find_engine,
 )
-from aang_core.gradients.dev_head import first_token
 from aang_core.gradients.ledger import UNCLIPPED
-from aang_core.gradients.logistic_head import PENALTIES
-from aang_core.gradients.loss_scale import FIRST
-from aang_core.gradients.passes import Passes, Precision, joined, rider_loss
+from aang_core.gradients.passes import FIRST, Passes, Precision, joined, rider_loss
 from aang_core.gradients.segments import group_by_length, largest_batch, members_of, share_passes
 
 

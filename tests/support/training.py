@@ -10,10 +10,9 @@ from aang.runs.memory_needed import MemoryCost, running_out_told
 from aang_core.tasks.processes import ALONE, Processes, local_rank, processes_of_environment
 from aang_core.tasks.weighting import SingleTask
 from aang_core.training.bench import RunTasks, StepSettings, TrainingBench
-from aang_core.training.checkpoint import load_checkpoint, save_checkpoint
+from aang_core.training.checkpoint import Checkpointer, load_checkpoint, save_checkpoint
 from aang_core.training.evaluation import per_class
 from aang_core.training.interruption import Interrupted, Interruption
-from aang_core.training.memory import is_out_of_memory
 from aang_core.training.model_state import FrozenPart, ModelState
 from aang_core.training.numbers import LossMeans, SignalMean, problem_of
 from aang_core.training.optimization import Optimization
@@ -26,5 +25,6 @@ from aang_core.training.rows import (
     share_rows,
 )
 from aang_core.training.setup import TrainingSettings, make_trainer
+from aang_core.training.step import is_out_of_memory
 from aang_core.training.trainer import Schedule, Trainer, Watching
 from aang_core.training.trials import DevSet

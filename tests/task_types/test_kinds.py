@@ -184,6 +184,11 @@ def test_predictions_that_are_not_finite_have_no_score(bad: float, rows: slice) 
     assert all(math.isnan(score) for score in scores.values())
 
 
+def test_a_kind_without_classes_counts_none() -> None:
+    """Whatever its labels are: here a distribution for each row."""
+    assert TaskType.counts(Regression(("score",)), torch.ones(3, 2)) == {}
+
+
 def test_a_saved_model_computes_the_number_itself() -> None:
     config = BertConfig(
         vocab_size=9,

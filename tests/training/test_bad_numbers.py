@@ -258,7 +258,7 @@ def half_precision_round(
         ),
         evaluate=lambda: {"accuracy": 0.5},
     )
-    state = trainer.bench.state_dict(whole=False)
+    state = trainer.bench.state_dict()
     trainer.bench.load_state_dict({**state, "scale": {"value": scale, "good": 7}})
     trainer.weighter.round(trainer.bench)
     return trainer.bench, in_half

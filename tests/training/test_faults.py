@@ -131,7 +131,7 @@ def _fill(folder: Path, text: str) -> None:
     (folder / "name").write_text(text)
 
 
-def test_what_was_trained_before_a_bad_number_is_kept(
+def test_a_bad_number_stops_a_run_that_goes_on_with_another_policy(
     aang: Aang,
     train_options: list[object],
     tmp_path: Path,
@@ -149,8 +149,6 @@ def test_what_was_trained_before_a_bad_number_is_kept(
     assert f"aang train --resume {run}" in done.err
     lines = (run / "weights.jsonl").read_bytes().count(b"\n")
     assert f"step {lines + 1}: " in done.err
-    newest = max((run / "checkpoints").iterdir())
-    assert f'"steps": {lines},' in (newest / "state.json").read_text(encoding="utf-8")
     again = aang("train", "--resume", run, "--quiet")
     assert again.status == 2
     assert again.err == done.err, "the same step fails the same way"

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from tests.support.gradients import loss_scale
+from tests.support.gradients import passes
 from tests.training.conftest import Aang
 from tests.training.trainers import build
 
@@ -129,9 +129,9 @@ def test_a_step_that_overflows_is_made_again(
 
     Weights and model are those of a run that begins with the scale that is found, bit by bit.
     """
-    monkeypatch.setattr(loss_scale, "FIRST", 2.0**40)
+    monkeypatch.setattr(passes, "FIRST", 2.0**40)
     large = left_by(on_td, precision="fp16", steps=1)
-    monkeypatch.setattr(loss_scale, "FIRST", large.scale)
+    monkeypatch.setattr(passes, "FIRST", large.scale)
     small = left_by(on_td, precision="fp16", steps=1)
     assert small.scale == large.scale < 2.0**40
     assert_same(small, large)

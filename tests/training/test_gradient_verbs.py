@@ -13,7 +13,6 @@ from aang_core import (
     AangError,
     OptimizerSettings,
     PluginError,
-    TaskCard,
     TensorTask,
     Workbench,
     fit,
@@ -233,7 +232,7 @@ def test_losses_and_norms_pay_for_no_dev_head(signals: Any) -> None:
     found = bench.step({"end": 0.5, "a": 0.2, "b": 0.3}, signals)
     assert found is not None
     assert head.fits == 0
-    assert bench.state_dict(whole=False)["draws"]["rows"]["dev"]["position"] == 0
+    assert bench.state_dict()["draws"]["rows"]["dev"]["position"] == 0
     assert set(found.tasks) == set(NAMES)
     assert found.dev_norm is None
     assert (found.cosine, found.dot) == ({}, {})
@@ -382,7 +381,7 @@ def test_a_step_wise_weighter_with_signals_and_no_observe_is_refused() -> None:
     with pytest.raises(
         PluginError, match=r"Deaf: observe: expected a method that learns from loss"
     ):
-        CheckedWeighter.given(Deaf(), [TaskCard("end").name])
+        CheckedWeighter(Deaf(), None, ["end"])
 
 
 class Counter(nn.Module):

@@ -5,18 +5,55 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
 
-from aang_core import DataError
-from benchmarks.fuzzing.states import checkpointer_in, trainer
+from aang_core import DataError, OptimizerSettings, TaskCard, TensorTask
 from tests.support.storage import RunFolder
+from tests.support.training import (
+    Checkpointer,
+    Interruption,
+    RowBudget,
+    RunTasks,
+    Schedule,
+    SingleTask,
+    StepSettings,
+    Trainer,
+    TrainingSettings,
+    make_trainer,
+)
 
 LOG = "metrics.jsonl"
+
+
+def trainer() -> Trainer:
+    x = torch.linspace(-1, 1, 13).unsqueeze(1)
+    error = nn.CrossEntropyLoss(reduction="none")
+    end = TensorTask("end", nn.Linear(4, 2), {"input": x}, (x.flatten() > 0).long(), error)
+    settings = TrainingSettings(
+        OptimizerSettings(0.01, 0.01), Schedule(12, 4, 40, "accuracy"), StepSettings(ROWS), 0
+    )
+    return make_trainer(
+        *(nn.Linear(1, 4), RunTasks(end, end, []), SingleTask(TaskCard("end"), []), settings),
+        evaluate=lambda: {"accuracy": 0.5},
+    )
+
+
+ROWS = RowBudget(5, 4, 6)
+
+
+def checkpointer_in(run: Path) -> Checkpointer:
+    """What saves and restores the checkpoints of a training in the folder ``run``."""
+    (run / "config.yaml").touch()
+    return Checkpointer(
+        RunFolder(run), "checkpoints", (LOG,), seconds=1e9, interruption=Interruption()
+    )
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     """A run with a checkpoint after each of the first two lines of its log, and a third line."""
-    saved = trainer("single-task")
+    saved = trainer()
     checkpointer = checkpointer_in(tmp_path)
     for step in (1, 2):
         RunFolder(tmp_path).append(LOG, {"step": step, "dev": 0.25})
@@ -28,7 +65,7 @@ def run(tmp_path: Path) -> Path:
 
 def load(run: Path) -> int:
     """Resume it; the number of lines that are left must be that of its steps."""
-    resumed = trainer("single-task")
+    resumed = trainer()
     checkpointer_in(run).load(resumed)
     assert len((run / LOG).read_text().splitlines()) == resumed.bench.steps
     return resumed.bench.steps

@@ -489,6 +489,7 @@ def test_only_the_weighters_own_faults_are_its_own() -> None:
 
 PLUGIN = """
 from aang_core import RowLosses, StepwiseWeighter, hookimpl
+from aang_core.gradients import StreamEngine
 
 class Mean:
     def head(self, heads):
@@ -513,6 +514,17 @@ class Negative(StepwiseWeighter):
 class Quits:
     def __call__(self, real, generator):
         raise SystemExit(0)
+
+class Stumbles(StreamEngine):
+    cannot = {}
+    def __init__(self, body, dev_head, settings, at_once):
+        super().__init__(body, dev_head)
+    def step(self, end, auxiliaries, dev, *, norms=False):
+        return len(end)
+
+@hookimpl
+def aang_register_engines(register):
+    register("stumbles", "raises in every step", Stumbles)
 
 @hookimpl
 def aang_register_outputs(register):
@@ -541,13 +553,22 @@ def aang_register_weighters(register):
             [
                 "representation quits of mine.py",
                 "its call raised SystemExit: 0 at",
-                "mine.py:26, in __call__",
+                "mine.py:27, in __call__",
             ],
             False,
         ),
         (
             ["--weighter", "negative"],
             ["weighter negative of mine.py", "expected a finite number, not negative, got -0.5"],
+            True,
+        ),
+        (
+            ["--gradients", "stumbles"],
+            [
+                "plug-in mine of mine.py sha256-",
+                "a step raised TypeError: object of type 'Segment' has no len() at",
+                "mine.py:34, in step",
+            ],
             True,
         ),
     ],

@@ -24,6 +24,7 @@ from tests.support.gradients import (
     DistributedEngine,
     EngineSettings,
     PackedEngine,
+    Passes,
     Several,
     StreamEngine,
     as_argument,
@@ -148,7 +149,7 @@ def test_fit_refuses_packed_in_several_processes(monkeypatch: pytest.MonkeyPatch
 
 def test_the_engine_follows_the_options() -> None:
     body = nn.Linear(1, 3)
-    head = choose_dev_head(DevHeadSettings("end-task"), body, torch.Generator())
+    head = choose_dev_head(DevHeadSettings("end-task"), Passes(body, "fp32"), torch.Generator())
     packed = EngineSettings("packed", plugin=PLUGIN)
     assert issubclass(PackedEngine, type(choose_engine(packed, body, head)))
     # On a CPU the stream engine is as fast.

@@ -52,7 +52,7 @@ def test_the_place_in_the_stream_is_restored(
     states = []
     for _ in range(9):
         whole.weighter.round(whole.bench)
-        states.append(json.loads(json.dumps(whole.bench.state_dict(whole=False)["streams"])))
+        states.append(json.loads(json.dumps(whole.bench.state_dict()["streams"])))
         if len(states) == 6:
             save_checkpoint(tmp_path / "checkpoint", whole)
     again = build(in_blocks, seed=99)[2]
@@ -60,7 +60,7 @@ def test_the_place_in_the_stream_is_restored(
     for _ in range(3):
         again.weighter.round(again.bench)
     assert states[0] != states[5] != states[8]
-    assert json.loads(json.dumps(again.bench.state_dict(whole=False)["streams"])) == states[8]
+    assert json.loads(json.dumps(again.bench.state_dict()["streams"])) == states[8]
     assert again.bench.last == whole.bench.last
     assert again.weighter.state_dict() == whole.weighter.state_dict()
 

@@ -13,13 +13,13 @@ from aang.config import TrainConfig
 from aang.modeling.heads import EndTaskClassifier, LanguageModelHead
 from aang.runs.before import untaught_heads
 from aang.runs.computing import in_effect, settle_precision
+from aang_plugin_dev_heads.logistic import LogisticDevHead
 from torch import Tensor, nn
 
 from aang_core.errors import ConfigError
 from aang_core.gradients import (
     DevHead,
     FreshDevHead,
-    LogisticDevHead,
     RememberingDevHead,
 )
 from aang_core.gradients.passes import Passes, body_gradient

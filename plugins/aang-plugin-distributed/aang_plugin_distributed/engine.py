@@ -7,8 +7,8 @@ from typing import ClassVar, TypeVar
 import torch
 from torch import Tensor, nn
 
-from aang_core.gradients.choose_engine import EngineSettings
 from aang_core.gradients.dev_head import DevHead
+from aang_core.gradients.engine import EngineSettings
 from aang_core.gradients.ledger import (
     GradientStatistics,
     TaskClip,

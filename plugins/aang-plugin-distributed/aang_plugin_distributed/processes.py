@@ -14,7 +14,7 @@ from torch import Tensor, distributed
 import torch.distributed.nn.functional  # isort: skip
 from torch.distributed.rendezvous import rendezvous  # isort: skip
 
-from aang_core import AangError, ConfigError, Processes, SharedError
+from aang_core import AangError, ConfigError, DataError, Processes, SharedError, Task
 from aang_core.gradients import DevHead, EngineSettings, GradientEngine
 from aang_plugin_distributed.engine import DistributedEngine
 
@@ -26,6 +26,9 @@ LONGEST_WAIT = timedelta(days=1)
 """How long processes wait for each other. All others wait while the first one scores the model,
 writes it and pushes it to the hub, and torch's own limit ends them after 10 minutes (NCCL) or 30.
 They do not wait for a process that has died: its connections close, and launchers end the rest."""
+
+_ROWS = 8
+"""Rows of each task that are compared. Data drawn without a seed differ in the first one."""
 
 _REFUSED = "refused: "
 """Begins what a process says that cannot take part; no kind of device is called so."""
@@ -101,6 +104,42 @@ class Several(Processes):
 
     def wait(self) -> None:
         self.largest(0)
+
+    @torch.no_grad()
+    def start_alike(self, modules: Sequence[torch.nn.Module], tasks: Sequence[Task]) -> None:
+        parameters = [parameter for module in modules for parameter in module.parameters()]
+        device = parameters[0].device
+        for task in tasks:
+            self._require_same_rows(task, device)
+        buffers = [buffer for module in modules for buffer in module.buffers()]
+        for tensor in dict.fromkeys([*parameters, *buffers]):
+            # Not every backend can sum booleans.
+            sent = tensor.byte() if tensor.dtype == torch.bool else tensor
+            tensor.copy_(self.of_first(sent.detach()))
+
+    def _require_same_rows(self, task: Task, device: torch.device) -> None:
+        """Compare the first rows; numbers only up to rounding, as machines may round differently.
+
+        Raises:
+            SharedError: they differ between processes.
+        """
+        numbers = torch.arange(min(len(task), _ROWS))
+        batch = task.batch(numbers, torch.Generator().manual_seed(0)).to(device)
+        given = [*batch.inputs.items(), *batch.targets.items()]
+        shapes = ", ".join(f"{key} {list(tensor.shape)}" for key, tensor in given)
+        self.refuse_if_different(
+            f"task {task.name!r} has {len(task)} rows, the first with {shapes}",
+            lambda first, other: f"{other}; in process 0, {first}",
+        )
+        # Every process must take part in every exchange, so the tensors are compared afterwards.
+        pairs = [(tensor.double(), self.of_first(tensor.double())) for _, tensor in given]
+        same = all(torch.allclose(*pair, rtol=1e-2, atol=1e-4, equal_nan=True) for pair in pairs)
+        with self.all_or_none():
+            if not same:
+                raise DataError(
+                    f"the rows of task {task.name!r} are not those of process 0: read them from "
+                    "the same files, or draw them with the same seed in every process"
+                )
 
     def make_engine(
         self, body: torch.nn.Module, dev_head: DevHead, settings: EngineSettings

@@ -11,7 +11,6 @@ from typing import Any
 
 from aang.config import schema_of
 
-from aang_core.checked.weighter import CheckedWeighter
 from aang_core.errors import AangError, ConfigError, place_of, text_of
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space import load_space
@@ -19,6 +18,7 @@ from aang_core.plugins import load_plugins
 from aang_core.plugins.loading import SLOW
 from aang_core.plugins.primitive import Primitive
 from aang_core.plugins.registry import PREFIX, Registry, did_you_mean
+from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.weighting import TaskCard
 from aang_testing.alone import Alone, load_alone
 from aang_testing.authoring.names import misspelled_traits, taken_names

@@ -19,11 +19,11 @@ from aang.corpora.labelled_task import LabelledTask
 from aang.corpora.tokens import TokenRows
 from aang.corpora.unseen_classes import can_be_learned
 from aang.modeling import TextModel, load_text_model, load_tokenizer
-from aang_core.checked.weighter import CheckedWeighter
 from aang_core.contracts import CheckedOutput, CheckedRepresentation, CheckedTransform
 from aang_core.errors import ConfigError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import Example
+from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.signals import END_TASK
 from aang_core.tasks.weighting import TaskCard, Weighter, require_whole_round
 from aang_core.training.rows import RowBudget, rows_together

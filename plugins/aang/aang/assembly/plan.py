@@ -188,10 +188,10 @@ def settled(
     config = config.model_copy(
         update={"task_type": task_type.name, "metric": metric_of(config, task_type)}
     )
-    if task_type.reads_every_token and config.dev_head_fit == "logistic":
+    if task_type.reads_every_token and config.dev_head_fit != "adamw":
         raise ConfigError(
-            "--dev-head-fit logistic: is for one label a text, and this task labels words; leave "
-            "the option out"
+            f"--dev-head-fit {config.dev_head_fit}: is for one label a text, and this task labels "
+            "words; leave the option out"
         )
     if task_type.reads_every_token and config.text_pair is not None:
         raise ConfigError("--text-pair: labels of words are for single texts; leave it out")

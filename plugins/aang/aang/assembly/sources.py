@@ -25,7 +25,8 @@ from aang.corpora.labelled_task import HeldOutTexts, LabelledTask, TaskReading, 
 from aang.corpora.tables import NOTHING_IN_MEMORY, TableInMemory
 from aang.corpora.train_draw import TrainDraw, draw_train
 from aang.corpora.unlabelled_texts import UnlabelledTexts
-from aang_core.gradients.choose_engine import find_engine
+from aang_core.gradients.dev_head import find_dev_heads
+from aang_core.gradients.engine import find_engine
 from aang_core.objectives.stages import Example, ReadReport
 from aang_core.plugins.primitive import TargetEntry
 from aang_core.plugins.registry import Registry
@@ -56,6 +57,7 @@ class Sources:
         copies: the copies of data in memory, by the names of their files in the run folder.
         registry: everything that plug-ins have registered.
         engine: the engine of a plug-in that ``--gradients`` stands for; None for the core's own.
+        dev_heads: the dev heads of plug-ins that ``--dev-head`` and ``--dev-head-fit`` stand for.
     """
 
     plan: Plan
@@ -72,11 +74,20 @@ class Sources:
     copies: Mapping[str, str] = field(default_factory=dict)
     registry: Registry = field(default_factory=Registry)
     engine: TargetEntry | None = None
+    dev_heads: Mapping[str, TargetEntry] = field(default_factory=dict)
 
     @property
     def config(self) -> TrainConfig:
         """The options of the plan."""
         return self.plan.config
+
+    @property
+    def named_engine(self) -> TargetEntry | None:
+        """The engine of a plug-in that ``--gradients`` names.
+
+        None for the core's own, and for ``auto``, which takes what suits the device.
+        """
+        return None if self.config.gradients == "auto" else self.engine
 
     def with_options(self, **options: Any) -> "Sources":
         """The same sources with other options, which change nothing that is read already."""
@@ -110,6 +121,7 @@ def prepare_sources(
     # Fail now if a name or a path is wrong, before any data is read or a model is loaded.
     check_paths(config, in_memory)
     engine = find_engine(config.gradients, registry)
+    dev_heads = find_dev_heads(config.dev_head, config.dev_head_fit, registry)
     plan = make_plan(config, registry, auxiliary)
     refuse_unread(plan, registry, in_memory)
     read, domain, out_of_domain = _read(plan.config, report, registry, in_memory)
@@ -145,6 +157,7 @@ def prepare_sources(
         draw=draw,
         registry=registry,
         engine=engine,
+        dev_heads=dev_heads,
     )
 
 

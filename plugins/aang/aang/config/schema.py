@@ -336,13 +336,13 @@ class ScheduleOptions(OptimizerOptions):
 class DevHeadOptions(Section):
     """The head that the dev gradient goes through."""
 
-    dev_head: Literal["remembered", "drawn", "own-rows", "end-task"] = "remembered"
-    """head of the dev gradient: fitted to end-task rows of earlier steps, to rows drawn for it, or
-    to the step's own; or the end task's own head"""
+    dev_head: str = "remembered"
+    """head of the dev gradient: remembered fits it to end-task rows of earlier steps, own-rows to
+    the step's own, drawn to rows drawn for it; end-task takes the end task's own head"""
     dev_head_rows: Positive = 256
     """number of remembered or drawn rows that the dev head is fitted to"""
-    dev_head_fit: Literal["adamw", "logistic"] = "adamw"
-    """how it is fitted: a few iterations of AdamW, or a penalised logistic regression"""
+    dev_head_fit: str = "adamw"
+    """how it is fitted: adamw, a few iterations, or logistic, a penalised logistic regression"""
     dev_head_steps: Positive = Field(10, description="maximum AdamW iterations of that fit")
     dev_head_lr: Rate = Field(1e-2, description="learning rate of that fit")
     dev_head_weight_decay: float = Field(0.1, ge=0, description="weight decay of that fit")
@@ -374,8 +374,7 @@ class ComputingOptions(Section):
     micro_batch_size: Positive | None = None
     """maximum rows in one pass through the body; the step stays the same"""
     on_nan: Literal["stop", "skip"] = "stop"
-    """what to do with a step whose loss or gradient is NaN or infinite: stop, with a checkpoint of
-    the state before it, or skip it"""
+    """what to do with a step whose loss or gradient is NaN or infinite: stop, or skip it"""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     """precision of training's forward passes and dev scores; parameters, signals and the result's
     scores stay in fp32, and fp16 scales its losses; auto is bf16 where the device has

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from aang.corpora.text_files import well_formed
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, TextStream
-from aang_core.tasks.saved import saved_count, saved_part
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -61,7 +60,7 @@ class RepeatedTexts:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """See :meth:`aang_core.objectives.stages.TextStream.load_state_dict`."""
-        self._pass, self._given = saved_count(state, "pass"), saved_count(state, "given")
+        self._pass, self._given = state["pass"], state["given"]
         texts: Iterator[Example] = iter(self._read(self._pass)) if self._pass else iter(())
         self._texts = islice(texts, self._given, None)
 
@@ -162,8 +161,8 @@ class PieceStream:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """See :meth:`aang_core.objectives.stages.TextStream.load_state_dict`."""
-        given = saved_count(state, "given")
-        self._texts.load_state_dict(dict(saved_part(state, "text")))
+        given = state["given"]
+        self._texts.load_state_dict(state["text"])
         self._began, self._pieces, self._given = self._texts.state_dict(), [], 0
         if given:
             self._next_text()

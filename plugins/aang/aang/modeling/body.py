@@ -11,7 +11,7 @@ from transformers.models.deberta.modeling_deberta import DebertaEmbeddings
 from transformers.models.deberta_v2.modeling_deberta_v2 import DebertaV2Embeddings
 
 from aang_core.errors import ModelError
-from aang_core.gradients.packing import CannotPackError
+from aang_core.gradients.segments import CannotPackError
 
 
 class EncoderBody(nn.Module):

@@ -26,7 +26,7 @@ from aang.runs.pretraining import ready
 from aang.runs.schema import DataStatistics
 from aang.runs.summary import Summary, summary_of
 from aang.runs.training import During, build_trainer, check_options, choose_training_device, join
-from aang_core.gradients.choose_engine import find_engine
+from aang_core.gradients.engine import find_engine
 from aang_core.gradients.passes import Precision
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins.registry import Registry

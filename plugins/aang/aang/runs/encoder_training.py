@@ -14,12 +14,12 @@ from aang.assembly.stream_rows import StreamRows
 from aang.config import TrainConfig
 from aang.runs.computing import in_effect
 from aang.runs.preparation_config import PreparationConfig
-from aang_core.checked.weighter import CheckedWeighter
 from aang_core.contracts import CheckedOutput
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.passes import Passes, Precision
 from aang_core.plugins.primitive import Primitive
 from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import RowLosses, Task
 from aang_core.tasks.weighting import TaskCard

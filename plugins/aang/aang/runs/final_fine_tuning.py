@@ -16,9 +16,9 @@ from aang.runs.computing import in_effect
 from aang.runs.files import ScoresLog
 from aang.runs.schema import DevScores, FinalFineTuning, Scores
 from aang.runs.training import During, base_optimizer, score_rows
-from aang_core.checked.weighter import CheckedWeighter
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.weighting import TaskCard
 from aang_core.training.bench import RunTasks, StepSettings
 from aang_core.training.checkpoint import Checkpointer

@@ -21,7 +21,7 @@ from pydantic import Field
 from torch import nn
 
 from aang.assembly.assembly import Assembly
-from aang.assembly.plan import Plan
+from aang.assembly.sources import Sources
 from aang.config.paths import NAMES_OF_SOURCES
 from aang.corpora.places import find_files, names_of_files
 from aang.corpora.tokenizer import tokenizer_digest
@@ -269,15 +269,19 @@ def refuse_other_rows(folder: Path, draw: TrainDraw | None) -> None:
         )
 
 
-def plugins_used(plugins: Plugins, plan: Plan, changes: Sequence[str]) -> PluginsUsed:
-    """Distribution and version of every plug-in, and the primitives that the run uses.
+def plugins_used(plugins: Plugins, sources: Sources, changes: Sequence[str]) -> PluginsUsed:
+    """Distribution and version of every plug-in, and the primitives and engine that the run uses.
 
     Args:
         plugins: all plug-ins that were found.
-        plan: what the run trains.
+        sources: what the run trains.
         changes: how the plug-ins had changed when the run was resumed, a sentence each.
     """
+    plan, engine = sources.plan, sources.named_engine
     used = [plan.weighter, *(p for objective in plan.trained for p in objective.primitives)]
+    primitives = {f"{p.stage}/{p.key}": p.origin.distribution for p in used}
+    if engine is not None:
+        primitives[f"engine/{engine.name}"] = engine.origin.distribution
     return PluginsUsed(
         plugins=[
             PluginUsed(
@@ -288,7 +292,7 @@ def plugins_used(plugins: Plugins, plan: Plan, changes: Sequence[str]) -> Plugin
             )
             for record in plugins.records
         ],
-        primitives={f"{p.stage}/{p.key}": p.origin.distribution for p in used},
+        primitives=primitives,
         changes=list(changes),
     )
 

@@ -14,7 +14,7 @@ from aang.modeling.trained_part import layers_trained
 from aang_core.errors import ConfigError, OutOfMemoryError
 from aang_core.tasks.processes import local_processes
 from aang_core.tasks.signals import AGAINST_DEV
-from aang_core.training.memory import in_a_line, is_out_of_memory
+from aang_core.training.step import in_a_line, is_out_of_memory
 
 _ROOM = 0.9
 """The share of a device's memory that is counted on; its driver and kernels take the rest."""

@@ -9,10 +9,9 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from aang_core.plugins.registry import ONE_CLASS
-from aang_core.tasks.saved import LARGEST
 from aang_core.training.evaluation import Loss, Metric, shown_score
 
-Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Count = Annotated[int, Field(ge=0, lt=2**63)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -214,7 +213,8 @@ class PluginsUsed(FilePart):
 
     Attributes:
         plugins: all plug-ins that were found.
-        primitives: for each primitive that was used, as ``stage/name``, its distribution.
+        primitives: for each primitive that was used, as ``stage/name``, its distribution; so too
+            for the engine of a plug-in that the options name, as ``engine/name``.
         changes: how the plug-ins had changed when the run was resumed, a sentence each.
     """
 

@@ -59,7 +59,7 @@ class Expected(Part):
 
 
 class PluginOption(Part):
-    """An option of a plug-in that differs from its default.
+    """An option of a plug-in that differs from its default, or one that names its engine.
 
     Attributes:
         value: its value, as a configuration file would hold it.
@@ -94,7 +94,8 @@ class Summary(Part):
         eval_every: steps between evaluations on dev.
         device: the device that computes.
         precision: of forward passes.
-        options: the options of plug-ins that differ from their defaults, by name.
+        options: the options of plug-ins that differ from their defaults, by name, and
+            ``gradients`` if it names the engine of a plug-in.
         expected: what the training takes; None unless it was measured.
     """
 
@@ -137,6 +138,13 @@ def summary_of(assembly: Assembly, statistics: DataStatistics, device: str) -> S
     (first, labels) = next(iter(repeated.items()), (("", None), ()))
     objectives, budget = assembly.auxiliaries, assembly.row_budget
     readers = sum(objective.shares == END_TASK for objective in objectives)
+    options = {
+        name: PluginOption(value=config.by_name[name], plugin=option.origin.distribution)
+        for name, option in config.plugin_options.items()
+        if name in config.given_to_plugins
+    }
+    if (engine := sources.named_engine) is not None:
+        options["gradients"] = PluginOption(value=engine.name, plugin=engine.origin.distribution)
     head = assembly.model.head_origin
     if head is not None and stages:
         head = "new: pre-training leaves an encoder without a head"
@@ -171,11 +179,7 @@ def summary_of(assembly: Assembly, statistics: DataStatistics, device: str) -> S
         eval_every=config.eval_every,
         device=device,
         precision=config.precision,
-        options={
-            name: PluginOption(value=config.by_name[name], plugin=option.origin.distribution)
-            for name, option in config.plugin_options.items()
-            if name in config.given_to_plugins
-        },
+        options=options,
     )
 
 

@@ -91,7 +91,7 @@ def train_run(
             opened(out, resume=resume, processes=processes) as folder,
             lowering_told(ready.memory, device),
         ):
-            write_part(folder, inputs.plugins_used(plugins, sources.plan, changes))
+            write_part(folder, inputs.plugins_used(plugins, sources, changes))
             _write_beginning(folder, ready.assembly, ready.statistics, changed)
             reader, report = ready.assembly.reader, ready.report
             assembly, sources = ready.assembly, ready.assembly.sources

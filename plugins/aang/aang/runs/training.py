@@ -17,7 +17,7 @@ from aang.runs.devices import CPU, automatic_device, device_called
 from aang.runs.free_memory import ReturnsFreeMemory
 from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings, EngineSettings
-from aang_core.gradients.choose_engine import check_engine
+from aang_core.gradients.engine import check_engine
 from aang_core.gradients.passes import Passes, Precision
 from aang_core.plugins.primitive import TargetEntry
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
@@ -112,7 +112,7 @@ def check_options(config: TrainConfig, engine: TargetEntry | None, processes: Pr
     Raises:
         ConfigError: ``--gradients`` names an engine, with an option that it does not support.
     """
-    check_engine(_engine_settings(config, engine), _dev_head_settings(config), processes)
+    check_engine(_engine_settings(config, engine), _dev_head_settings(config, {}), processes)
 
 
 def build_trainer(
@@ -169,7 +169,7 @@ def build_trainer(
             ),
             seed=config.seed,
             engine=_engine_settings(config, assembly.sources.engine),
-            dev_head=_dev_head_settings(config),
+            dev_head=_dev_head_settings(config, assembly.sources.dev_heads),
         ),
         evaluate=lambda: score_rows(assembly, assembly.dev, processes, precision=precision),
         score=score,
@@ -201,7 +201,7 @@ def _engine_settings(config: TrainConfig, engine: TargetEntry | None) -> EngineS
     )
 
 
-def _dev_head_settings(config: TrainConfig) -> DevHeadSettings:
+def _dev_head_settings(config: TrainConfig, plugins: Mapping[str, TargetEntry]) -> DevHeadSettings:
     return DevHeadSettings(
         kind=config.dev_head,
         rows=config.dev_head_rows,
@@ -210,6 +210,7 @@ def _dev_head_settings(config: TrainConfig) -> DevHeadSettings:
         lr=config.dev_head_lr,
         weight_decay=config.dev_head_weight_decay,
         average=config.dev_average,
+        plugins=plugins,
     )
 
 

@@ -338,7 +338,7 @@ class TaskType(ABC):
 
     def counts(self, labels: Tensor) -> dict[str, int]:
         """How many examples each of :attr:`classes` has."""
-        counted = Counter(labels.tolist())
+        counted = Counter(labels.tolist() if self.classes else ())
         return {name: counted[i] for i, name in enumerate(self.classes)}
 
     @abstractmethod

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core.errors import AangError
-from aang_core.gradients.dev_head import DevHead
-from aang_core.tasks.task import Batch, Task
+from aang_core import AangError, Batch, Task
+from aang_core.gradients import DevHead, DevHeadSettings, Passes
 
 PENALTIES = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 """λ in mean loss + λ/2 ‖W‖², for features scaled to a mean square of one; in descending order,
@@ -169,3 +168,13 @@ def _classes(head: nn.Module, features: Tensor) -> int:
     finally:
         for module, training in was_training.items():
             module.training = training
+
+
+def logistic(
+    settings: DevHeadSettings,
+    passes: Passes,
+    generator: torch.Generator,
+    keep: Callable[[Tensor], Tensor],
+) -> LogisticDevHead:
+    """Make the dev head that ``--dev-head-fit logistic`` stands for."""
+    return LogisticDevHead(keep)

@@ -8,9 +8,10 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
-from aang_core.errors import AangError, PluginError, WeighterError, raised_by_plugin
+from aang_core.errors import AangError, PluginError, WeighterError, call_of_plugin, raised
+from aang_core.plugins.loading import plugin_of
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.signals import Signal
 from aang_core.tasks.weighting import (
@@ -22,42 +23,13 @@ from aang_core.tasks.weighting import (
 from aang_core.tasks.workbench import Workbench
 
 
-class Author(Protocol):
-    """Whom errors about a weighter name: the plug-in that registered it, or the caller."""
-
-    def fault(self, what: str) -> PluginError:
-        """Return an error that says whose weighter it is, for the caller to raise."""
-        ...
-
-    def blamed(self, doing: str) -> AbstractContextManager[None]:
-        """Turn exceptions from the weighter's own code into such errors, or let them pass."""
-        ...
-
-
-class Caller:
-    """The author of a weighter that the caller passed as an object.
-
-    Exceptions from its code pass unchanged, because the code is the caller's own.
-    """
-
-    def __init__(self, weighter: object) -> None:
-        self._name = type(weighter).__name__
-
-    def fault(self, what: str) -> PluginError:
-        """See :meth:`Author.fault`."""
-        return PluginError(f"weighter {self._name}: {what}")
-
-    def blamed(self, doing: str) -> AbstractContextManager[None]:
-        """See :meth:`Author.blamed`."""
-        return nullcontext()
-
-
 class CheckedWeighter(Weighter):
     """A weighter whose weights must be for the run's tasks, not negative, and sum to one.
 
     Args:
         weighter: the weighter.
-        author: whom errors name.
+        author: whom errors name; None for a weighter that the caller passed as an object, whose
+            exceptions pass unchanged, because the code is the caller's own.
         tasks: the names of all tasks.
 
     Raises:
@@ -65,9 +37,7 @@ class CheckedWeighter(Weighter):
             that it cannot take, or its first weights, record or state are invalid.
     """
 
-    def __init__(
-        self, weighter: Weighter, author: Primitive | Author, tasks: Iterable[str]
-    ) -> None:
+    def __init__(self, weighter: Weighter, author: Primitive | None, tasks: Iterable[str]) -> None:
         self._weighter = weighter
         self._author = author
         self._tasks = set(tasks)
@@ -109,34 +79,35 @@ class CheckedWeighter(Weighter):
         names = [card.name for card in (end_task, *auxiliaries)]
         return cls(primitive.make(end_task, auxiliaries, **options), primitive, names)
 
-    @classmethod
-    def given(cls, weighter: Weighter, tasks: Iterable[str]) -> "CheckedWeighter":
-        """Check a weighter that the caller has made for these tasks.
-
-        Raises:
-            PluginError: it breaks the contract of weighters.
-        """
-        return cls(weighter, Caller(weighter), tasks)
-
     def round(self, bench: Workbench) -> None:
         """See :meth:`aang_core.tasks.weighting.Weighter.round`.
 
         Raises:
-            PluginError: the round has taken no step, so that training would never end.
+            PluginError: the round has taken no step, so that training would never end; or it raised
+                something, or another plug-in did in one of its steps, such as the one with the
+                engine.
         """
         left = bench.steps_left
         try:
             self._weighter.round(bench)
         except WeighterError as error:
-            raise self._author.fault(str(error)) from error
-        except (AangError, KeyboardInterrupt):
+            raise self._fault(str(error)) from error
+        except (AangError, KeyboardInterrupt, MemoryError):
             raise
         except BaseException as error:
             # An exception from the bench in the middle of a round is not the weighter's fault.
-            if not raised_by_plugin(error):
+            call = call_of_plugin(error)
+            if call is None:
                 raise
-            with self._author.blamed("its round"):
+            function, caller = call
+            if caller.f_globals["__name__"] in (__name__, Weighter.__module__):
+                with self._blamed("its round"):
+                    raise
+            module, file = function.f_globals["__name__"], function.f_code.co_filename
+            if (plugin := plugin_of(module, file)) is None:
                 raise
+            what = f"a step {raised(error)}"
+            raise plugin.fault(f"plug-in {plugin.entry_point}", what) from error
         if left > 0 and bench.steps_left == left:
             raise self._broken(
                 "a round",
@@ -149,17 +120,17 @@ class CheckedWeighter(Weighter):
 
     def weights(self) -> Mapping[str, float]:
         """See :meth:`aang_core.tasks.weighting.Weighter.weights`."""
-        with self._author.blamed("asking for its weights"):
+        with self._blamed("asking for its weights"):
             return self._weighter.weights()
 
     def record(self) -> Mapping[str, Any]:
         """See :meth:`aang_core.tasks.weighting.Weighter.record`."""
-        with self._author.blamed("asking for its record"):
+        with self._blamed("asking for its record"):
             return self._weighter.record()
 
     def state_dict(self) -> dict[str, Any]:
         """See :meth:`aang_core.tasks.weighting.Weighter.state_dict`."""
-        with self._author.blamed("asking for its state"):
+        with self._blamed("asking for its state"):
             return self._weighter.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -168,7 +139,7 @@ class CheckedWeighter(Weighter):
         Raises:
             PluginError: the weighter's weights or state are invalid with it.
         """
-        with self._author.blamed("restoring its state"):
+        with self._blamed("restoring its state"):
             self._weighter.load_state_dict(state)
         self._check()
 
@@ -193,7 +164,7 @@ class CheckedWeighter(Weighter):
                 )
         problem = problem_of_sum(weights.values())
         if problem is not None:
-            raise self._author.fault(f"the sum of the weights: {problem}")
+            raise self._fault(f"the sum of the weights: {problem}")
         self._require_json("record", self.record())
         self._require_json("state_dict", self.state_dict())
 
@@ -213,9 +184,17 @@ class CheckedWeighter(Weighter):
         if not isinstance(value, Mapping):
             raise self._broken(what, "JSON values by name", value)
 
+    def _fault(self, what: str) -> PluginError:
+        if self._author is None:
+            return PluginError(f"weighter {type(self._weighter).__name__}: {what}")
+        return self._author.fault(what)
+
+    def _blamed(self, doing: str) -> AbstractContextManager[None]:
+        return nullcontext() if self._author is None else self._author.blamed(doing)
+
     def _broken(self, what: str, expected: str, got: object) -> PluginError:
         shown = got if isinstance(got, str) else repr(got)
-        return self._author.fault(f"{what}: expected {expected}, got {shown}")
+        return self._fault(f"{what}: expected {expected}, got {shown}")
 
 
 _MEMBERS = (

@@ -1,1 +1,0 @@
-"""Checks of what primitives and weighters return."""

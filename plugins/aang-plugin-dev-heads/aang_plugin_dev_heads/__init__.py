@@ -1,0 +1,1 @@
+"""Dev heads on rows drawn for them, and by logistic regression."""

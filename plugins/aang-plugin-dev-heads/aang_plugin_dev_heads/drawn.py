@@ -1,0 +1,62 @@
+"""A dev head on rows drawn for it, as AANG's code has it."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from aang_core import AangError, Batch, Task
+from aang_core.gradients import DevHead, DevHeadSettings, Passes, fitted_dev_head
+
+
+class DrawnDevHead(DevHead):
+    """Fits φ* to end-task training rows drawn only for it, as AANG's code does.
+
+    This costs one more pass through the body, without gradients and without dropout, because the
+    head stands for the minimiser on its rows. Every process makes this pass.
+
+    Args:
+        inner: fits a head to given features.
+        passes: passes through the body.
+        rows: number of rows drawn per step.
+    """
+
+    def __init__(self, inner: DevHead, passes: Passes, rows: int) -> None:
+        self.inner = inner
+        self._passes = passes
+        self.draws = rows
+        self._source: Callable[[int], Sequence[Batch]] | None = None
+
+    def draw_from(self, source: Callable[[int], Sequence[Batch]]) -> None:
+        self._source = source
+
+    def fit(
+        self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
+    ) -> nn.Module:
+        """See `DevHead.fit`.
+
+        Raises:
+            AangError: `draw_from` has not been called.
+        """
+        if self._source is None:
+            raise AangError("a dev head on drawn rows needs rows to draw: call draw_from first")
+        drawn = self._source(self.draws)
+        body = self._passes.body
+        was_training = body.training
+        body.eval()
+        try:
+            with torch.no_grad():
+                seen = self._passes.dev_features([self._passes.features(b) for b in drawn])
+        finally:
+            body.train(was_training)
+        return self.inner.fit(end_task, seen, drawn)
+
+
+def drawn(
+    settings: DevHeadSettings,
+    passes: Passes,
+    generator: torch.Generator,
+    keep: Callable[[Tensor], Tensor],
+) -> DrawnDevHead:
+    """Make the dev head that ``--dev-head drawn`` stands for."""
+    return DrawnDevHead(fitted_dev_head(settings, passes, generator, keep), passes, settings.rows)
