@@ -4,234 +4,89 @@ This is the index of the public names. Each is imported from its module when fir
 plug-ins can register, and commands can list things, without importing torch.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-from warnings import warn
+from typing import TYPE_CHECKING
+
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang_core.errors import (
-        AangError,
-        AmbiguousNameError,
-        ConfigError,
-        DataError,
-        LockedError,
-        ModelError,
-        PluginError,
-        SharedError,
-        UnknownNameError,
-    )
-    from aang_core.fitting import FitResult, fit
-    from aang_core.hookspecs import (
-        RegisterCommand,
-        RegisterGrid,
-        RegisterObjective,
-        RegisterOption,
-        RegisterPrimitive,
-        RegisterRecipe,
-        RegisterSpace,
-        RegisterTarget,
-        hookimpl,
-    )
-    from aang_core.objectives.objective import Objective
-    from aang_core.objectives.space import Space, load_space
-    from aang_core.objectives.stages import (
-        SELECTION_RATE,
-        CorruptedRows,
-        Corruption,
-        CountsHits,
-        Data,
-        DataContext,
-        DocumentStatistics,
-        EndTaskData,
-        Example,
-        HeadBuilder,
-        Output,
-        ReadReport,
-        Representation,
-        RowsBefore,
-        ShownRows,
-        StepData,
-        StreamingData,
-        TaggedWord,
-        TextRepresentation,
-        TextStream,
-        Transform,
-        View,
-        Vocabulary,
-        random_tokens,
-        select_tokens,
-        sentence_starts,
-        word_starts,
-    )
-    from aang_core.plugins import Plugins, load_plugins
-    from aang_core.plugins.hooks import PLUGIN_API
-    from aang_core.plugins.name_table import did_you_mean
-    from aang_core.plugins.options import number_option, sample_size_option, whole_number_option
-    from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage
-    from aang_core.plugins.registry import Registry
-    from aang_core.tasks.processes import Processes
-    from aang_core.tasks.signals import Signal, StepSignals
-    from aang_core.tasks.task import Batch, RowLosses, Task, TensorTask
-    from aang_core.tasks.weighting import (
-        StepwiseWeighter,
-        TaskCard,
-        Weighter,
-        restored_by_task,
-        softmax,
-    )
-    from aang_core.tasks.workbench import DevLossAlong, Update, Workbench
-    from aang_core.training.evaluation import Metric, scores
-    from aang_core.training.optimization import OptimizerSettings
-    from aang_core.training.trainer import Observer
-
-__all__ = [
-    "PLUGIN_API",
-    "SELECTION_RATE",
-    "STAGES",
-    "AangError",
-    "AmbiguousNameError",
-    "Batch",
-    "ConfigError",
-    "CorruptedRows",
-    "Corruption",
-    "CountsHits",
-    "Data",
-    "DataContext",
-    "DataError",
-    "DevLossAlong",
-    "DocumentStatistics",
-    "EndTaskData",
-    "Example",
-    "FitResult",
-    "HeadBuilder",
-    "LockedError",
-    "Metric",
-    "ModelError",
-    "Objective",
-    "Observer",
-    "OptimizerSettings",
-    "Origin",
-    "Output",
-    "PluginError",
-    "Plugins",
-    "Primitive",
-    "Processes",
-    "ReadReport",
-    "RegisterCommand",
-    "RegisterGrid",
-    "RegisterObjective",
-    "RegisterOption",
-    "RegisterPrimitive",
-    "RegisterRecipe",
-    "RegisterSpace",
-    "RegisterTarget",
-    "Registry",
-    "Representation",
-    "RowLosses",
-    "RowsBefore",
-    "SharedError",
-    "ShownRows",
-    "Signal",
-    "Space",
-    "Stage",
-    "StepData",
-    "StepSignals",
-    "StepwiseWeighter",
-    "StreamingData",
-    "TaggedWord",
-    "Task",
-    "TaskCard",
-    "TensorTask",
-    "TextRepresentation",
-    "TextStream",
-    "Transform",
-    "UnknownNameError",
-    "Update",
-    "View",
-    "Vocabulary",
-    "Weighter",
-    "Workbench",
-    "did_you_mean",
-    "fit",
-    "hookimpl",
-    "load_plugins",
-    "load_space",
-    "number_option",
-    "random_tokens",
-    "restored_by_task",
-    "sample_size_option",
-    "scores",
-    "select_tokens",
-    "sentence_starts",
-    "softmax",
-    "whole_number_option",
-    "word_starts",
-]
-
-_HOMES = {
-    "errors": (
-        "AangError AmbiguousNameError ConfigError DataError LockedError ModelError PluginError "
-        "SharedError UnknownNameError"
-    ),
-    "fitting": "FitResult fit",
-    "hookspecs": (
-        "RegisterCommand RegisterGrid RegisterObjective RegisterOption RegisterPrimitive "
-        "RegisterRecipe RegisterSpace RegisterTarget hookimpl"
-    ),
-    "objectives.objective": "Objective",
-    "plugins.options": "number_option sample_size_option whole_number_option",
-    "plugins.hooks": "PLUGIN_API",
-    "plugins": "Plugins load_plugins",
-    "plugins.primitive": "STAGES Origin Primitive Stage",
-    "plugins.name_table": "did_you_mean",
-    "plugins.registry": "Registry",
-    "objectives.space": "Space load_space",
-    "objectives.stages": (
-        "SELECTION_RATE CorruptedRows Corruption CountsHits Data DataContext DocumentStatistics "
-        "EndTaskData Example HeadBuilder Output ReadReport Representation RowsBefore ShownRows "
-        "StepData StreamingData TaggedWord TextRepresentation TextStream Transform View "
-        "Vocabulary random_tokens select_tokens sentence_starts word_starts"
-    ),
-    "tasks.processes": "Processes",
-    "tasks.task": "Batch RowLosses Task TensorTask",
-    "training.evaluation": "Metric scores",
-    "training.optimization": "OptimizerSettings",
-    "training.trainer": "Observer",
-    "tasks.signals": "Signal StepSignals",
-    "tasks.weighting": "StepwiseWeighter TaskCard Weighter restored_by_task softmax",
-    "tasks.workbench": "DevLossAlong Update Workbench",
-}
-_MOVED = {
-    "AangClassifier": "aang",
-    "Diagnosis": "aang_plugin_diagnose",
-    "Run": "aang",
-    "TextModel": "aang",
-    "TrainedPart": "aang",
-    "atomic_write": "aang",
-    "cache_folder": "aang",
-    "find_files": "aang",
-    "read_lines": "aang",
-    "read_text_lines": "aang",
-    "train": "aang",
-}
-"""Names that this package had, and the package that has each; they go in the next release."""
-
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
-
-# Hidden from type checkers: otherwise they would accept any misspelled name.
-if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name in _MOVED:
-            warn(
-                f"{__name__}.{name} is {_MOVED[name]}.{name} now", DeprecationWarning, stacklevel=2
-            )
-            return getattr(import_module(_MOVED[name]), name)
-        if name not in _HOME_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-        globals()[name] = value
-        return value
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+    from aang_core.errors import AangError as AangError
+    from aang_core.errors import AmbiguousNameError as AmbiguousNameError
+    from aang_core.errors import ConfigError as ConfigError
+    from aang_core.errors import DataError as DataError
+    from aang_core.errors import LockedError as LockedError
+    from aang_core.errors import ModelError as ModelError
+    from aang_core.errors import PluginError as PluginError
+    from aang_core.errors import SharedError as SharedError
+    from aang_core.errors import UnknownNameError as UnknownNameError
+    from aang_core.fitting import FitResult as FitResult
+    from aang_core.fitting import fit as fit
+    from aang_core.hookspecs import RegisterCommand as RegisterCommand
+    from aang_core.hookspecs import RegisterGrid as RegisterGrid
+    from aang_core.hookspecs import RegisterObjective as RegisterObjective
+    from aang_core.hookspecs import RegisterOption as RegisterOption
+    from aang_core.hookspecs import RegisterPrimitive as RegisterPrimitive
+    from aang_core.hookspecs import RegisterRecipe as RegisterRecipe
+    from aang_core.hookspecs import RegisterSpace as RegisterSpace
+    from aang_core.hookspecs import RegisterTarget as RegisterTarget
+    from aang_core.hookspecs import hookimpl as hookimpl
+    from aang_core.objectives.objective import Objective as Objective
+    from aang_core.objectives.space import Space as Space
+    from aang_core.objectives.space import load_space as load_space
+    from aang_core.objectives.stages import SELECTION_RATE as SELECTION_RATE
+    from aang_core.objectives.stages import CorruptedRows as CorruptedRows
+    from aang_core.objectives.stages import Corruption as Corruption
+    from aang_core.objectives.stages import CountsHits as CountsHits
+    from aang_core.objectives.stages import Data as Data
+    from aang_core.objectives.stages import DataContext as DataContext
+    from aang_core.objectives.stages import DocumentStatistics as DocumentStatistics
+    from aang_core.objectives.stages import Example as Example
+    from aang_core.objectives.stages import HeadBuilder as HeadBuilder
+    from aang_core.objectives.stages import Output as Output
+    from aang_core.objectives.stages import ReadReport as ReadReport
+    from aang_core.objectives.stages import Representation as Representation
+    from aang_core.objectives.stages import RowsBefore as RowsBefore
+    from aang_core.objectives.stages import ShownRows as ShownRows
+    from aang_core.objectives.stages import StreamingData as StreamingData
+    from aang_core.objectives.stages import TaggedWord as TaggedWord
+    from aang_core.objectives.stages import TextRepresentation as TextRepresentation
+    from aang_core.objectives.stages import TextStream as TextStream
+    from aang_core.objectives.stages import Transform as Transform
+    from aang_core.objectives.stages import View as View
+    from aang_core.objectives.stages import Vocabulary as Vocabulary
+    from aang_core.objectives.stages import random_tokens as random_tokens
+    from aang_core.objectives.stages import select_tokens as select_tokens
+    from aang_core.objectives.stages import sentence_starts as sentence_starts
+    from aang_core.objectives.stages import word_starts as word_starts
+    from aang_core.plugins import Plugins as Plugins
+    from aang_core.plugins import load_plugins as load_plugins
+    from aang_core.plugins.hooks import PLUGIN_API as PLUGIN_API
+    from aang_core.plugins.primitive import STAGES as STAGES
+    from aang_core.plugins.primitive import Origin as Origin
+    from aang_core.plugins.primitive import Primitive as Primitive
+    from aang_core.plugins.primitive import Stage as Stage
+    from aang_core.plugins.primitive import number_option as number_option
+    from aang_core.plugins.primitive import sample_size_option as sample_size_option
+    from aang_core.plugins.primitive import whole_number_option as whole_number_option
+    from aang_core.plugins.registry import Registry as Registry
+    from aang_core.plugins.registry import did_you_mean as did_you_mean
+    from aang_core.tasks.processes import Processes as Processes
+    from aang_core.tasks.signals import Signal as Signal
+    from aang_core.tasks.signals import StepSignals as StepSignals
+    from aang_core.tasks.task import Batch as Batch
+    from aang_core.tasks.task import RowLosses as RowLosses
+    from aang_core.tasks.task import Task as Task
+    from aang_core.tasks.task import TensorTask as TensorTask
+    from aang_core.tasks.weighting import StepwiseWeighter as StepwiseWeighter
+    from aang_core.tasks.weighting import TaskCard as TaskCard
+    from aang_core.tasks.weighting import Weighter as Weighter
+    from aang_core.tasks.weighting import restored_by_task as restored_by_task
+    from aang_core.tasks.weighting import softmax as softmax
+    from aang_core.tasks.workbench import DevLossAlong as DevLossAlong
+    from aang_core.tasks.workbench import Update as Update
+    from aang_core.tasks.workbench import Workbench as Workbench
+    from aang_core.training.evaluation import Metric as Metric
+    from aang_core.training.evaluation import scores as scores
+    from aang_core.training.optimization import OptimizerSettings as OptimizerSettings
+    from aang_core.training.trainer import Observer as Observer
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -11,8 +11,9 @@ A broken contract says what was expected and what was found. A run turns it into
 import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import Any, ClassVar, Protocol, get_args
+from dataclasses import dataclass, replace
+from types import UnionType
+from typing import Any, Protocol, get_args
 
 import torch
 from torch import Tensor, nn
@@ -115,24 +116,25 @@ class LabelForm(Protocol):
         ...
 
 
-class OneClass:
-    """The name of a class."""
+@dataclass(frozen=True)
+class LabelTypes:
+    """Labels of some Python types.
 
-    label_form: ClassVar[str] = "a string"
+    Attributes:
+        label_form: the types in words.
+        types: the types.
+    """
 
-    def holds(self, label: object) -> bool:
-        """Whether ``label`` is a string."""
-        return isinstance(label, str)
-
-
-class AnyLabel:
-    """A label of any kind of task."""
-
-    label_form: ClassVar[str] = "a string or a number or a tuple"
+    label_form: str
+    types: type | UnionType
 
     def holds(self, label: object) -> bool:
-        """Whether ``label`` may be one of some kind."""
-        return isinstance(label, str | int | float | tuple)
+        """Whether ``label`` is of one of the types."""
+        return isinstance(label, self.types)
+
+
+CLASS_NAME = LabelTypes("a string", str)
+ANY_LABEL = LabelTypes("a string or a number or a tuple", str | int | float | tuple)
 
 
 def check_example(example: Any, what: str, form: LabelForm) -> None:
@@ -257,9 +259,9 @@ class CheckedData:
     def __init__(self, data: Data, primitive: Primitive, end_task: LabelForm | None = None) -> None:
         self._data: Any = data
         self.primitive = primitive
-        self._form: LabelForm = AnyLabel()
+        self._form: LabelForm = ANY_LABEL
         if "labels:own" in primitive.provides:
-            self._form = OneClass()
+            self._form = CLASS_NAME
         elif "labels:end-task" in primitive.provides and end_task is not None:
             self._form = end_task
 
@@ -285,12 +287,12 @@ class CheckedData:
 
     @property
     def of_step(self) -> bool:
-        """See :class:`~aang_core.objectives.stages.StepData`; False if it has rows of its own."""
+        """See :class:`~aang_core.objectives.stages.Data`."""
         return bool(getattr(self._data, "of_step", False))
 
     @property
     def of_end_task(self) -> bool:
-        """See :class:`~aang_core.objectives.stages.EndTaskData`; False if it has other texts."""
+        """See :class:`~aang_core.objectives.stages.Data`."""
         return bool(getattr(self._data, "of_end_task", False))
 
     def stream(self, context: DataContext) -> TextStream:

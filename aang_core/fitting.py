@@ -13,8 +13,8 @@ from aang_core.errors import ConfigError
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.dev_head import find_dev_heads
 from aang_core.gradients.engine import as_argument, find_engine
-from aang_core.objectives.defaults import DEFAULT_WEIGHTER
 from aang_core.plugins import load_plugins
+from aang_core.plugins.registry import DEFAULT_WEIGHTER
 from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.processes import processes_of_environment
 from aang_core.tasks.task import Task

@@ -13,8 +13,9 @@ Keep registrations light. With a target ``"module:object"``, the module of the p
 everything it needs are imported when the primitive is first used.
 
 Deprecations are announced here: a hook with ``@hookspec(warn_on_impl=...)``, a former name of
-``register`` with an argument listed in ``warn_on_impl_args``. pluggy then warns the plug-ins that
-use it. They keep working, since a hook receives the same object under both names.
+``register`` with an argument listed in ``warn_on_impl_args``. ``aang plugins`` and ``aang
+check-plugin`` then say which plug-ins use it. They keep working, since a hook receives the same
+object under both names.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -281,8 +282,8 @@ def aang_register_data(register: RegisterPrimitive) -> None:
 
     Traits in use: ``text`` for a source of texts; ``labels:end-task`` if its examples carry the end
     task's labels; ``labels:own`` if they carry the labels of another task; ``rows-of-the-step`` if
-    they are the rows that the end task trains on in the same step
-    (:class:`~aang_core.objectives.stages.StepData`); ``reads:domain``, ``reads:out-of-domain`` and
+    they are the rows that the end task trains on in the same step (``of_step`` of
+    :class:`~aang_core.objectives.stages.Data`); ``reads:domain``, ``reads:out-of-domain`` and
     ``reads:unlabelled`` if they read the text that the option of that name gives, which a run
     refuses if nothing reads it.
     """
@@ -469,19 +470,6 @@ def aang_after_training(run: "Run") -> None:
 
     Args:
         run: the run, with everything that :class:`aang.Run` reads.
-    """
-
-
-@hookspec(
-    warn_on_impl=DeprecationWarning(
-        "the hook aang_after_run is deprecated; call it aang_after_training instead"
-    )
-)
-def aang_after_run(run: "Run") -> None:
-    """The former name of :func:`aang_after_training`.
-
-    Args:
-        run: the finished run.
     """
 
 

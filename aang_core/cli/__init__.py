@@ -9,60 +9,17 @@ Public, for commands of plug-ins:
 - :func:`main` is ``aang`` itself.
 """
 
-import os
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang_core.cli.app import given_arguments
-    from aang_core.cli.loaded import plugin_options
-    from aang_core.cli.output import echo, note
-    from aang_core.cli.tables import print_table
-    from aang_core.printable import printable
-
-__all__ = [
-    "echo",
-    "given_arguments",
-    "main",
-    "note",
-    "plugin_options",
-    "print_table",
-    "printable",
-]
-
-_HOMES = {
-    "aang_core.cli.app": "given_arguments",
-    "aang_core.cli.loaded": "plugin_options",
-    "aang_core.cli.output": "echo note",
-    "aang_core.cli.tables": "print_table",
-    "aang_core.printable": "printable",
-}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Run ``aang`` and exit.
-
-    The exit status is 0, 1 if a check failed, or 2 for a mistake in the arguments, the files or the
-    environment, which is reported in one line, without a traceback unless ``--debug`` is given.
-
-    OpenMP's threads sleep while they wait, unless ``OMP_WAIT_POLICY`` says otherwise. They spin by
-    default, and beside another job on the same cores that keeps a core from the thread waited for.
-
-    Args:
-        arguments: by default those of the process.
-    """
-    # Read when torch is loaded, so it cannot be set later.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    from aang_core.cli.standard_streams import lasting_streams
-
-    with lasting_streams():
-        from aang_core.cli.app import aang
-
-        aang.main(args=None if arguments is None else list(arguments), prog_name="aang")
-
-
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    from aang_core.cli.app import given_arguments as given_arguments
+    from aang_core.cli.app import plugin_options as plugin_options
+    from aang_core.cli.output import echo as echo
+    from aang_core.cli.output import note as note
+    from aang_core.cli.output import print_table as print_table
+    from aang_core.cli.output import printable as printable
+    from aang_core.cli.standard_streams import main as main
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -1,43 +1,113 @@
-"""The ``aang`` command group: its global options, and where its commands come from."""
+"""The ``aang`` command group: its global options, and the plug-ins that its commands come from."""
 
+import contextlib
 import errno
 import signal
+import sys
 import time
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from aang_core.cli.loaded import loaded_plugins, tell_failures
-from aang_core.cli.output import echo
-from aang_core.errors import AangError, PluginError, SharedError, UnknownNameError
-from aang_core.plugins.primitive import CORE
-from aang_core.plugins.registry import TargetEntry
-from aang_core.printable import printable
+from aang_core.cli.output import echo, printable
+from aang_core.errors import AangError, SharedError, UnknownNameError
+from aang_core.plugins import Plugins, load_plugins
+from aang_core.plugins.primitive import CORE, Entry, TargetEntry
+from aang_core.plugins.registry import Registry
 from aang_core.tasks.processes import is_first
 
-COMMANDS = {
-    "list-primitives": (
-        "aang_core.cli.listings:list_primitives",
-        "List the primitives of every stage, and the weighters.",
-    ),
-    "list-objectives": (
-        "aang_core.cli.listings:list_objectives",
-        "List all objectives, or those that have names.",
-    ),
-    "list-spaces": ("aang_core.cli.listings:list_spaces", "List the spaces of objectives."),
-    "show-space": (
-        "aang_core.cli.listings:show_space",
-        "Show a space's objectives, and what was dropped and why.",
-    ),
-    "plugins": ("aang_core.cli.listings:plugins", "List the plug-ins and whether they loaded."),
+_KEY = "aang_core.plugins"
+
+
+def output_of_plugins() -> AbstractContextManager[Any]:
+    """Send what plug-ins print in the block to standard error.
+
+    Standard output belongs to the command: a plug-in that prints would spoil ``--json``.
+    """
+    return contextlib.redirect_stdout(sys.stderr)
+
+
+def loaded_plugins(context: click.Context) -> Plugins:
+    """All plug-ins, subject to ``--plugin`` and ``--disable-plugin``; loaded on first use.
+
+    Raises:
+        UnknownNameError: ``--disable-plugin`` names an unknown plug-in.
+    """
+    if _KEY not in context.meta:
+        options = context.find_root().params
+        with output_of_plugins():
+            context.meta[_KEY] = load_plugins(
+                disable=options.get("disable", ()),
+                local=[str(path) for path in options.get("local", ())],
+            )
+    plugins: Plugins = context.meta[_KEY]
+    return plugins
+
+
+def plugin_options(context: click.Context) -> list[str]:
+    """The global options that select plug-ins, so that other processes load the same ones.
+
+    Paths are absolute, since another process may have another working directory.
+    """
+    options = context.find_root().params
+    files = [str(path.absolute()) for path in options.get("local", ())]
+    given = [("--plugin", files), ("--disable-plugin", options.get("disable", ()))]
+    return [part for option, values in given for value in values for part in (option, value)]
+
+
+def tell_failures(context: click.Context, *, to_stderr: bool = True) -> None:
+    """Report every plug-in that failed to load and why, with its traceback under ``--debug``.
+
+    Plug-ins that another one keeps out are reported, too: somebody may want them.
+    """
+    plugins = loaded_plugins(context)
+    for record in (*plugins.shadowed, *plugins.failed):
+        echo(record.notice, err=to_stderr)
+        if context.find_root().params.get("debug") and record.exception is not None:
+            lines = traceback.format_exception(record.exception)
+            echo("".join(lines), err=to_stderr, nl=False)
+
+
+Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
+
+
+def _path(
+    kind: str, context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    return [CompletionItem(incomplete, type=kind)]
+
+
+def _registered(
+    entries: Callable[[Registry], Iterable[Entry]],
+    context: click.Context,
+    parameter: click.Parameter,
+    incomplete: str,
+) -> list[CompletionItem]:
+    named = {e.name: e.summary for e in entries(loaded_plugins(context).registry)}
+    found = [CompletionItem(n, help=s) for n, s in named.items() if n.startswith(incomplete)]
+    # Only where no name fits, because shells show one kind or the other.
+    if not found and parameter.name == "space":
+        return [CompletionItem(incomplete, type="file")]
+    return found
+
+
+COMPLETIONS: Mapping[str, Complete] = {
+    "weighter": partial(_registered, lambda registry: registry.primitives("weighter")),
+    "space": partial(_registered, lambda registry: [*registry.spaces, *registry.objectives]),
+    "recipe": partial(_registered, lambda registry: registry.recipes),
+    "model": partial(_path, "dir"),
+    **dict.fromkeys(("domain", "out_of_domain", "unlabelled"), partial(_path, "file")),
 }
-"""The core's commands: the object to import when one is run, and its line in the help."""
+"""What completes the value of an option, by its name."""
+
 
 REPORTING = {"list-primitives", "plugins", "doctor"}
 """Commands that report failed plug-ins themselves; all others are preceded by such a report."""
@@ -56,31 +126,25 @@ class AangGroup(click.Group):
     """Commands of plug-ins and of the core, imported when used; errors in one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*self._plugin_commands(ctx), *COMMANDS]
+        return list(self._commands(ctx))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Find a command of the core, or load the plug-ins to find one of theirs."""
-        if cmd_name in COMMANDS:
-            module, _, name = COMMANDS[cmd_name][0].partition(":")
-            command: click.Command = getattr(import_module(module), name)
-            return command
+        entry = self._commands(ctx).get(cmd_name)
         try:
-            entry = loaded_plugins(ctx).registry.commands.find(cmd_name, also=COMMANDS)
+            entry = entry or loaded_plugins(ctx).registry.commands.find(cmd_name)
         except UnknownNameError as error:
             ctx.fail(str(error))
         found = entry.load()
         if not isinstance(found, click.Command):
-            raise PluginError(
-                f"command {cmd_name} of {entry.origin}: {entry.target} is not a click command; "
-                "decorate it with @click.command"
-            )
+            raise entry.fault(f"{entry.target} is not a click command")
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing any."""
-        plugins = self._plugin_commands(ctx).items()
-        rows = [(name, f"{entry.summary} ({entry.origin})") for name, entry in plugins]
-        rows += [(name, help_line) for name, (_, help_line) in COMMANDS.items()]
+        rows = [
+            (name, entry.summary if _of_core(entry) else f"{entry.summary} ({entry.origin})")
+            for name, entry in self._commands(ctx).items()
+        ]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 
@@ -93,16 +157,20 @@ class AangGroup(click.Group):
         with _told_in_one_line(ctx):
             return super().invoke(ctx)
 
-    def _plugin_commands(self, ctx: click.Context) -> dict[str, TargetEntry]:
-        """Commands of plug-ins, each under the shortest unambiguous name."""
-        entries = list(loaded_plugins(ctx).registry.commands)
-        taken = [*COMMANDS, *(entry.name for entry in entries)]
+    def _commands(self, ctx: click.Context) -> dict[str, TargetEntry]:
+        """All commands by their shortest names, the core's last; nobody takes one of its names."""
+        entries = sorted(loaded_plugins(ctx).registry.commands, key=_of_core)
+        owners = Counter(entry.name for entry in entries)
         return {
             entry.name
-            if taken.count(entry.name) == 1
-            else f"{entry.origin.distribution}:{entry.name}": entry
+            if owners[entry.name] == 1 or _of_core(entry)
+            else entry.qualified_name: entry
             for entry in entries
         }
+
+
+def _of_core(entry: TargetEntry) -> bool:
+    return entry.origin.distribution == CORE
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -7,15 +7,21 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from aang_core.cli.loaded import loaded_plugins, tell_failures
-from aang_core.cli.output import echo, note
-from aang_core.cli.tables import print_table
-from aang_core.errors import AangError, UnknownNameError
+from aang_core.cli.app import loaded_plugins, tell_failures
+from aang_core.cli.output import echo, note, print_table
+from aang_core.errors import AangError
 from aang_core.plugins import Plugins
-from aang_core.plugins.loading import SLOW, PluginRecord
-from aang_core.plugins.name_table import did_you_mean
-from aang_core.plugins.primitive import STAGES, Primitive, Stage
-from aang_core.plugins.registry import Entry, ObjectiveEntry, Registry, SpaceEntry
+from aang_core.plugins.loading import SLOW, PluginRecord, check_known
+from aang_core.plugins.primitive import (
+    STAGES,
+    Entry,
+    ObjectiveEntry,
+    Primitive,
+    SpaceEntry,
+    Stage,
+    normalised,
+)
+from aang_core.plugins.registry import Registry
 
 if TYPE_CHECKING:
     from aang_core.objectives.space import Space
@@ -58,13 +64,10 @@ def list_primitives(
     rows = [
         _primitive(primitive)
         for primitive in plugins.registry.primitives(stage)
-        if plugin is None or plugin in (primitive.origin.distribution, primitive.origin.entry_point)
+        if plugin is None or normalised(plugin) in primitive.origin.names
     ]
-    origins = [record.origin for record in plugins.records]
-    known = {name for o in origins for name in (o.distribution, o.entry_point)}
-    if plugin is not None and plugin not in known:
-        hint = did_you_mean(plugin, known, "there are")
-        raise UnknownNameError(f"there is no plug-in {plugin}; {hint}")
+    if plugin is not None:
+        check_known([plugin], (record.origin for record in plugins.records))
     _print_rows(rows, as_json, "There are no such primitives.", lead=2)
     tell_failures(context, to_stderr=as_json)
 
@@ -141,7 +144,7 @@ def _space(entry: SpaceEntry, registry: Registry) -> Row:
     return row | _origin(entry) | {"error": problem}
 
 
-def _origin(entry: Primitive | Entry) -> Row:
+def _origin(entry: Entry) -> Row:
     return {"distribution": entry.origin.distribution, "version": entry.origin.version}
 
 
@@ -203,14 +206,13 @@ def plugins(context: click.Context, as_json: bool, check: bool) -> None:
             row["warnings"] = list(record.warnings)
     _print_rows(rows, as_json, "")
     for record in [] if as_json else found.records:
-        name = f"plug-in {record.origin.entry_point} ({record.origin})"
         for warning in record.warnings:
-            note(f"{name}: {warning}")
+            note(f"plug-in {record}: {warning}")
         if record.seconds > SLOW:
             note(
-                f"{name} took {record.seconds:.1f} s to load, and every command waits for it; aang "
-                f"check-plugin {record.origin.distribution} says what its authors can do, "
-                f"--disable-plugin {record.origin.entry_point} leaves it out"
+                f"plug-in {record} took {record.seconds:.1f} s to load, and every command waits "
+                f"for it; aang check-plugin {record.origin.distribution} says what its authors can "
+                f"do, --disable-plugin {record.origin.entry_point} leaves it out"
             )
     if check and found.failed:
         context.exit(1)

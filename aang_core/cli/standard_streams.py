@@ -1,11 +1,31 @@
-"""Standard streams that are closed, full, or no longer read, and an interrupt at any moment."""
+"""``aang`` itself, whatever becomes of its standard streams, and an interrupt at any moment."""
 
 import errno
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run ``aang`` and exit.
+
+    The exit status is 0, 1 if a check failed, or 2 for a mistake in the arguments, the files or the
+    environment, which is reported in one line, without a traceback unless ``--debug`` is given.
+
+    OpenMP's threads sleep while they wait, unless ``OMP_WAIT_POLICY`` says otherwise. They spin by
+    default, and beside another job on the same cores that keeps a core from the thread waited for.
+
+    Args:
+        arguments: by default those of the process.
+    """
+    # Read when torch is loaded, so it cannot be set later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    with lasting_streams():
+        from aang_core.cli.app import aang
+
+        aang.main(args=None if arguments is None else list(arguments), prog_name="aang")
 
 
 @contextmanager
@@ -40,13 +60,8 @@ def lasting_streams() -> Iterator[None]:
             # Nobody reads any more, as behind "| head"; that is no mistake.
             status = 1 if error.errno == errno.EPIPE else 2
             if status == 2:
-                _say(f"Error: {lost(error)}")
+                _say(f"Error: the output cannot be written: {error.strerror or error}")
     raise SystemExit(status)
-
-
-def lost(error: OSError) -> str:
-    """The message about output that could not be written."""
-    return f"the output cannot be written: {error.strerror or error}"
 
 
 def _open_closed() -> None:

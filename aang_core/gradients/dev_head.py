@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from aang_core.errors import AangError
 from aang_core.gradients.passes import Gradients, Passes
-from aang_core.plugins.registry import Registry, TargetEntry
+from aang_core.plugins.primitive import TargetEntry
+from aang_core.plugins.registry import Registry
 from aang_core.tasks.task import Batch, RowLosses, Task, to_device
 
 ROWS = 256

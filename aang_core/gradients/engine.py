@@ -12,7 +12,8 @@ from aang_core.gradients.ledger import GradientStatistics, TaskClip
 from aang_core.gradients.passes import LossScale, Precision
 from aang_core.gradients.segments import Segment
 from aang_core.gradients.stream import StreamEngine
-from aang_core.plugins.registry import Registry, TargetEntry
+from aang_core.plugins.primitive import TargetEntry
+from aang_core.plugins.registry import Registry
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import Batch
 

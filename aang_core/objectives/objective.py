@@ -2,19 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from aang_core.errors import ConfigError, UnknownNameError
 from aang_core.plugins.primitive import STAGES, Primitive, Stage
-from aang_core.plugins.traits import (
+from aang_core.plugins.registry import (
     ONE_CLASS,
     PREFIX,
     READS_END_TASK_HEAD,
     EndTaskTraits,
+    Registry,
 )
-
-if TYPE_CHECKING:
-    from aang_core.plugins.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -44,7 +41,7 @@ class Objective:
     end_task: EndTaskTraits = field(default=ONE_CLASS, kw_only=True)
 
     @classmethod
-    def parse(cls, name: str, registry: "Registry") -> "Objective":
+    def parse(cls, name: str, registry: Registry) -> "Objective":
         """Look up an objective and its four primitives.
 
         It need not be legal: see :attr:`illegal_because`.
@@ -110,27 +107,27 @@ class Objective:
     @property
     def illegal_because(self) -> str | None:
         """A clause that says which required traits are missing; None if legal."""
-        by_stage = {primitive.stage: primitive for primitive in self.primitives}
         clauses = []
-        for stage, traits in self.missing.items():
-            of_end_task = {trait for trait in traits if trait.startswith(PREFIX)}
+        for primitive in self.primitives:
+            missing = self.missing.get(primitive.stage, frozenset())
+            of_end_task = sorted(trait for trait in missing if trait.startswith(PREFIX))
+            of_others = sorted(missing.difference(of_end_task))
+            requires = f"the {primitive.stage} {primitive.key} requires"
             if of_end_task:
                 clauses.append(
-                    f"the {stage} {by_stage[stage].key} requires "
-                    f"{' and '.join(sorted(of_end_task))}, and this end task is "
+                    f"{requires} {' and '.join(of_end_task)}, and this end task is "
                     f"{self.end_task.task_type}"
                 )
-            if of_others := traits - of_end_task:
-                others = [p.key for p in self.primitives if p.stage != stage]
+            if of_others:
+                *most, last = (p.key for p in self.primitives if p != primitive)
                 clauses.append(
-                    f"the {stage} {by_stage[stage].key} requires "
-                    f"{' and '.join(sorted(of_others))}, which {', '.join(others[:-1])} and "
-                    f"{others[-1]} do not provide"
+                    f"{requires} {' and '.join(of_others)}, which {', '.join(most)} and {last} do "
+                    "not provide"
                 )
         return "; ".join(clauses) or None
 
 
-def _registered(name: str, registry: "Registry") -> tuple[str, "Registry"]:
+def _registered(name: str, registry: Registry) -> tuple[str, Registry]:
     """What a named objective stands for, and the registry that knows what its names mean."""
     try:
         entry = registry.objectives.find(name)

@@ -1,23 +1,35 @@
-"""Spaces: named lists of primitives per stage, whose legal combinations are the objectives."""
+"""Spaces: named lists of primitives per stage, whose legal combinations are the objectives.
+
+A space file has a name, the four stages and little else:
+
+```yaml
+name: mine
+summary: what it is for            # optional
+data: [task]
+transform: [bert-op, mask]
+representation:
+  - bidirectional
+  - random-factorized: {pairs: 0.6}  # a primitive with options
+output: [denoise, end-task]
+exclude: [task/mask/bidirectional/end-task]  # optional
+```
+"""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic.functional_validators import BeforeValidator
 
 from aang_core.errors import AmbiguousNameError, ConfigError, UnknownNameError
 from aang_core.objectives.objective import Objective
-from aang_core.objectives.space_file import SpaceFile, read_space_file, validate_space
-from aang_core.plugins.name_table import did_you_mean
-from aang_core.plugins.primitive import STAGES, Primitive, Stage
-from aang_core.plugins.registry import SpaceEntry
-from aang_core.plugins.traits import ONE_CLASS, EndTaskTraits, unprovided_traits
-from aang_core.storage.yaml_source import Source
-
-if TYPE_CHECKING:
-    from aang_core.plugins.registry import Registry
+from aang_core.plugins.primitive import STAGES, Primitive, SpaceEntry, Stage
+from aang_core.plugins.registry import ONE_CLASS, EndTaskTraits, Registry, did_you_mean
+from aang_core.storage.yaml_source import Source, parse_yaml
 
 
 class Dropped(NamedTuple):
@@ -106,7 +118,50 @@ class Space:
         )
 
 
-def load_space(source: str | Path, registry: "Registry") -> Space:
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Listed(_Strict):
+    """A primitive as listed in a space."""
+
+    name: Annotated[str, StringConstraints(min_length=1)]
+    options: dict[str, Any] = {}
+
+
+def _as_listed(value: object) -> object:
+    """Read ``name`` or ``{name: {option: value}}``."""
+    if isinstance(value, str):
+        return {"name": value}
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((name, options),) = value.items()
+        if isinstance(name, str) and isinstance(options, Mapping):
+            return {"name": name, "options": dict(options)}
+    raise ValueError(
+        f"{value!r} is neither the name of a primitive nor one name with its options, as in "
+        "random-factorized: {pairs: 0.6}"
+    )
+
+
+_Stage = Annotated[
+    list[Annotated[Listed, BeforeValidator(_as_listed)]],
+    Field(min_length=1),
+]
+
+
+class SpaceFile(_Strict):
+    """The validated content of a space file."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9+-]+$")]
+    summary: str = ""
+    data: _Stage
+    transform: _Stage
+    representation: _Stage
+    output: _Stage
+    exclude: list[str] = []
+
+
+def load_space(source: str | Path, registry: Registry) -> Space:
     """Look up a space, or read it from a file.
 
     Args:
@@ -139,7 +194,7 @@ def load_space(source: str | Path, registry: "Registry") -> Space:
     return _registered(registry.spaces.find(source), registry)
 
 
-def name_in_full(name: str, registry: "Registry") -> str:
+def name_in_full(name: str, registry: Registry) -> str:
     """The shortest name by which a user loads the space that the registry's author means.
 
     Args:
@@ -154,51 +209,54 @@ def name_in_full(name: str, registry: "Registry") -> str:
 
 
 def _of_objectives(
-    name: str, summary: str, objectives: Sequence[Objective], registry: "Registry"
+    name: str, summary: str, objectives: Sequence[Objective], registry: Registry
 ) -> Space:
     """Make the space of exactly these objectives; it excludes all other combinations."""
     columns = zip(*(objective.primitives for objective in objectives), strict=True)
     stages: dict[Stage, tuple[Primitive, ...]] = {
         stage: tuple(dict.fromkeys(column)) for stage, column in zip(STAGES, columns, strict=True)
     }
-    whole = Space(name, summary, stages)
-    others = {o.name for o in whole.combinations} - {o.name for o in objectives}
-    notes = _notes(stages, registry)
-    return Space(name, summary, stages, frozenset(others), notes, registry.end_task)
+    others = {o.name for o in Space(name, summary, stages).combinations}
+    others -= {o.name for o in objectives}
+    return _space(name, summary, stages, others, registry)
 
 
-def _notes(stages: Mapping[Stage, tuple[Primitive, ...]], registry: "Registry") -> tuple[str, ...]:
-    listed = [primitive for primitives in stages.values() for primitive in primitives]
-    return tuple(unprovided_traits(listed, registry.primitives()))
+def _space(
+    name: str,
+    summary: str,
+    stages: Mapping[Stage, tuple[Primitive, ...]],
+    excluded: Iterable[str],
+    registry: Registry,
+) -> Space:
+    notes = registry.unprovided_traits(itertools.chain(*stages.values()))
+    return Space(name, summary, stages, frozenset(excluded), tuple(notes), registry.end_task)
 
 
-def _registered(entry: SpaceEntry, registry: "Registry") -> Space:
-    label = f"space {entry.name} of {entry.origin}"
+def _registered(entry: SpaceEntry, registry: Registry) -> Space:
     if isinstance(entry.source, Path):
         content, source = read_space_file(entry.source)
     else:
-        source = Source(label)
+        source = Source(f"space {entry.name} of {entry.origin}")
         given = {"name": entry.name, "summary": entry.summary, **entry.source}
         content = validate_space(given, source)
-    if content.name != entry.name:
-        raise ConfigError(f"{label} calls itself {content.name} in {source.label}; use one name")
     return _resolve(content, source, registry.as_meant_by(entry.origin.distribution))
 
 
-def _resolve(content: SpaceFile, source: Source, registry: "Registry") -> Space:
+def _resolve(content: SpaceFile, source: Source, registry: Registry) -> Space:
     """Look up everything that a space lists."""
-    stages: dict[Stage, tuple[Primitive, ...]] = {
-        stage: _primitives(content, stage, source, registry) for stage in STAGES
-    }
-    excluded = frozenset(content.exclude)
-    notes = _notes(stages, registry)
-    space = Space(content.name, content.summary, stages, excluded, notes, registry.end_task)
-    _check_excluded(content, space, source)
+    stages = {stage: _primitives(content, stage, source, registry) for stage in STAGES}
+    space = _space(content.name, content.summary, stages, content.exclude, registry)
+    names = {objective.name for objective in space.combinations}
+    for index, name in enumerate(content.exclude):
+        if name not in names:
+            hint = did_you_mean(name, names, "its combinations are")
+            where = source.at(("exclude", index))
+            raise ConfigError(f"{where}: {name} is not a combination of this space; {hint}")
     return space
 
 
 def _primitives(
-    content: SpaceFile, stage: Stage, source: Source, registry: "Registry"
+    content: SpaceFile, stage: Stage, source: Source, registry: Registry
 ) -> tuple[Primitive, ...]:
     found: dict[str, Primitive] = {}
     for index, listed in enumerate(getattr(content, stage)):
@@ -213,10 +271,59 @@ def _primitives(
     return tuple(found.values())
 
 
-def _check_excluded(content: SpaceFile, space: Space, source: Source) -> None:
-    names = {objective.name for objective in space.combinations}
-    for index, name in enumerate(content.exclude):
-        where = source.at(("exclude", index))
-        if name not in names:
-            hint = did_you_mean(name, names, "its combinations are")
-            raise ConfigError(f"{where}: {name} is not a combination of this space; {hint}")
+def read_space_file(path: Path) -> tuple[SpaceFile, Source]:
+    """Read and validate a space file.
+
+    Raises:
+        ConfigError: it cannot be read, is not YAML, or does not hold a space; the message names the
+            line.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"the space file {path} cannot be read: {error.strerror}") from error
+    return parse_space_file(content, str(path))
+
+
+def parse_space_file(content: str | bytes, label: str) -> tuple[SpaceFile, Source]:
+    """Validate the content of a space file; raises like :func:`read_space_file`."""
+    value, source = parse_yaml(content, label)
+    return validate_space(value, source), source
+
+
+def validate_space(value: object, source: Source) -> SpaceFile:
+    """Validate a space from a file or from a plug-in.
+
+    Raises:
+        ConfigError: it is not a space; the message says where and what was expected.
+    """
+    if not isinstance(value, Mapping):
+        raise ConfigError(
+            f"{source.at(())}: a space is a mapping with the keys "
+            f"{', '.join(SpaceFile.model_fields)}, not {type(value).__name__}"
+        )
+    try:
+        return SpaceFile.model_validate(dict(value))
+    except ValidationError as error:
+        # A misspelled key is also a missing key; that it is unknown is the more helpful message.
+        first = min(error.errors(include_url=False), key=lambda e: e["type"] not in _UNKNOWN_KEY)
+        raise ConfigError(f"{source.at(first['loc'])}: {_explain(first)}") from error
+
+
+_UNKNOWN_KEY = ("extra_forbidden", "invalid_key")
+
+
+def _explain(error: Mapping[str, Any]) -> str:
+    """What is wrong with a value, in the terms of the file."""
+    key = ".".join(map(str, error["loc"][:1]))
+    match error["type"]:
+        case "missing":
+            return f"the key {key} is missing"
+        case "extra_forbidden" | "invalid_key" if key:
+            return f"unknown key {key}; {did_you_mean(key, SpaceFile.model_fields, 'the keys are')}"
+        case "too_short":
+            return f"{key} is empty; list at least one primitive"
+        case "value_error":
+            return f"{key}: {error['msg'].removeprefix('Value error, ')}"
+        case _:
+            return f"{key}: {error['input']!r}: {error['msg']}"

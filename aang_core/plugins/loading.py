@@ -1,21 +1,37 @@
-"""Phase two: load every plug-in separately, and record the outcome."""
+"""Phase one finds plug-ins without importing them; phase two loads each and records the outcome."""
 
+import hashlib
+import importlib.util
 import os
+import re
+import sys
 import time
 import warnings
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from importlib.metadata import (
+    Distribution,
+    PackageNotFoundError,
+    distributions,
+    packages_distributions,
+)
+from pathlib import Path
 from typing import Any, Literal
 
-from aang_core.errors import PluginError, UnknownNameError
-from aang_core.plugins.discovery import Candidate, find_candidates
-from aang_core.plugins.faults import place_of, text_of
-from aang_core.plugins.hooks import implemented_hooks
-from aang_core.plugins.name_table import did_you_mean, normalised
-from aang_core.plugins.primitive import CORE, Origin, Primitive
-from aang_core.plugins.registry import Entry, Registry
-from aang_core.plugins.staging import Staging
+from aang_core.errors import PluginError, UnknownNameError, place_of, text_of
+from aang_core.plugins.hooks import Staging, implemented_hooks
+from aang_core.plugins.primitive import CORE, Entry, Origin, normalised
+from aang_core.plugins.registry import Registry, did_you_mean
 from aang_core.turns import loading_turn
+
+GROUP = "aang"
+"""The entry-point group of plug-ins; the value of an entry point names the hooks module."""
+
+_LOCAL = "aang_local_plugin_"
+"""Beginning of the module names of plug-ins in a single file."""
+
 
 DISABLE_VARIABLE = "AANG_DISABLE_PLUGINS"
 LOAD_VARIABLE = "AANG_LOAD_PLUGINS"
@@ -46,6 +62,16 @@ class PluginRecord:
     exception: BaseException | None = field(default=None, repr=False, compare=False)
     warnings: tuple[str, ...] = ()
     seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def notice(self) -> str:
+        """A sentence for the user of a plug-in that is shadowed or has failed."""
+        if self.status == "failed":
+            return f"Plug-in {self} failed to load and registered nothing: {self.error}"
+        return f"Plug-in {self} is not loaded: {self.error}"
+
+    def __str__(self) -> str:
+        return f"{self.origin.entry_point} ({self.origin})"
 
 
 @dataclass(frozen=True)
@@ -110,21 +136,25 @@ def load_plugins(
     """
     disable = list(disable)
     candidates = find_candidates([*_listed(environ, LOAD_VARIABLE), *local])
-    _check_known(disable, candidates)
+    check_known(disable, (candidate.origin for candidate in candidates))
     disabled = set(map(normalised, (*disable, *_listed(environ, DISABLE_VARIABLE))))
-    entries: list[Primitive | Entry] = []
+    entries: list[Entry] = []
     records: list[PluginRecord] = []
     owners: dict[tuple[str, str], Origin] = {}
     for candidate in candidates:
         origin = candidate.origin
-        if names := disabled & set(map(normalised, (origin.distribution, origin.entry_point))):
+        if names := disabled & origin.names:
             reason = f"disabled by name: {', '.join(sorted(names))}"
             records.append(PluginRecord(origin, "disabled", reason))
         elif only is not None and origin.distribution not in {CORE, *only}:
             reason = f"left out: only {', '.join(sorted(only))} is loaded"
             records.append(PluginRecord(origin, "disabled", reason))
         elif candidate.slot in owners:
-            reason = _shadow_reason(origin, owners[candidate.slot])
+            first = owners[candidate.slot]
+            reason = (
+                f"{first} has an entry point {origin.entry_point} too and comes first; "
+                f"--disable-plugin {first.distribution} gives way to this one"
+            )
             records.append(PluginRecord(origin, "shadowed", reason))
         else:
             owners[candidate.slot] = origin
@@ -147,33 +177,176 @@ _ABSENT: Mapping[Status, str] = {
 """What the message about a missing name says of a plug-in that is not loaded."""
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A plug-in that was found and is not imported yet.
+
+    Attributes:
+        origin: the plug-in's distribution, version and entry point.
+        slot: of the candidates with the same slot, the first is loaded and shadows the others.
+        load: imports and returns the module with the hooks; may raise anything.
+        module: the name of that module, if an entry point names it.
+    """
+
+    origin: Origin
+    slot: tuple[str, str]
+    load: Callable[[], object]
+    module: str = ""
+
+
+def find_candidates(local: Iterable[str] = ()) -> list[Candidate]:
+    """Find all plug-ins: the core's own, then installed ones by distribution, then local ones.
+
+    Args:
+        local: files ``FILE.py`` or module names, in the order of loading.
+    """
+    return [_builtin(), *_installed(), *_local(local)]
+
+
+def plugin_of(module: str, file: str) -> Origin | None:
+    """The plug-in that a module belongs to; None if it is of no installed one and no single file.
+
+    Args:
+        module: the module's name.
+        file: the module's file.
+    """
+    package = module.partition(".")[0]
+    if package.startswith(_LOCAL):
+        return _local_file(Path(file)).origin
+    owners = packages_distributions().get(package, [])
+    for candidate in _installed():
+        if package == candidate.module.partition(".")[0] or candidate.origin.distribution in owners:
+            return candidate.origin
+    return None
+
+
+def _builtin() -> Candidate:
+    name = "aang_core.plugins.core_hooks"
+    try:
+        version = Distribution.from_name(CORE).version
+    except PackageNotFoundError:  # run from a source tree that is not installed
+        version = "unknown"
+    origin = Origin(CORE, version, "core")
+    return Candidate(origin, ("installed", "core"), partial(import_module, name))
+
+
+def _installed() -> list[Candidate]:
+    """Candidates from the installed distributions, sorted by distribution and entry point."""
+    seen: dict[str, list[Candidate]] = {}
+    for distribution in distributions():
+        # The text is read first, because parsing the metadata of every distribution takes longer
+        # than everything else here, and because broken metadata of unrelated distributions must
+        # not matter.
+        try:
+            text = distribution.read_text("entry_points.txt") or ""
+        except (OSError, ValueError):
+            continue
+        if f"[{GROUP}]" in text:
+            name = str(distribution.metadata["Name"] or "unknown")
+            # The first on the path is the one that Python imports.
+            seen.setdefault(normalised(name), _declared(distribution, name))
+    found = [candidate for candidates in seen.values() for candidate in candidates]
+    return sorted(found, key=lambda c: (normalised(c.origin.distribution), c.origin.entry_point))
+
+
+def _declared(distribution: Distribution, name: str) -> list[Candidate]:
+    """The candidates of one distribution; a single failing one if they cannot be read."""
+    version = str(distribution.metadata["Version"] or "unknown")
+    try:
+        points = [point for point in distribution.entry_points if point.group == GROUP]
+    except Exception as error:
+        message = f"its entry_points.txt cannot be read ({error}); reinstall {name}"
+        return [Candidate(Origin(name, version, name), ("broken", name), _failing(message))]
+    return [
+        Candidate(
+            Origin(name, version, point.name),
+            ("installed", point.name),
+            point.load,
+            # `point.module` raises on a value that names none; loading it says so.
+            point.value.partition(":")[0],
+        )
+        for point in points
+    ]
+
+
+def _failing(message: str) -> Callable[[], object]:
+    def load() -> object:
+        raise PluginError(message)
+
+    return load
+
+
+def _local(sources: Iterable[str]) -> Iterator[Candidate]:
+    """Candidates given by file or module name; duplicates are ignored."""
+    seen: set[str] = set()
+    for source in sources:
+        is_file = source.endswith(".py") or os.sep in source
+        identity = str(Path(source).resolve()) if is_file else source
+        if identity not in seen:
+            seen.add(identity)
+            module = partial(import_module, source)
+            yield (
+                _local_file(Path(source))
+                if is_file
+                else Candidate(Origin(source, "local", source), ("module", source), module)
+            )
+
+
+def _local_file(path: Path) -> Candidate:
+    """A plug-in in a single file. Its version is the digest of the file, for a run to record."""
+    load: Callable[[], object] = partial(_import_file, path)
+    try:
+        version = f"sha256-{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
+    except OSError as error:
+        version = "missing"
+        load = _failing(f"{path} cannot be read: {error.strerror}; check the path")
+    return Candidate(Origin(path.name, version, path.stem), ("file", path.name), load)
+
+
+def _import_file(path: Path) -> object:
+    """Import a file under a special name, so that it cannot shadow another module."""
+    name = f"{_LOCAL}{re.sub(r'[^0-9A-Za-z_]', '_', path.stem)}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise PluginError(f"{path} is not a Python file; give a file that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    # Dataclasses and pickling look up their module by name while it is being executed.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            beside = path.with_name(error.name)
+            if beside.is_dir() or beside.with_suffix(".py").is_file():
+                raise PluginError(
+                    f"it imports {error.name}, which is beside it, and a plug-in from a file "
+                    "imports nothing from its folder; put all into the one file, or install a "
+                    "package"
+                ) from error
+        raise
+    return module
+
+
 def _listed(environ: Mapping[str, str], variable: str) -> list[str]:
     return [part.strip() for part in environ.get(variable, "").split(",") if part.strip()]
 
 
-def _check_known(disable: Iterable[str], candidates: Iterable[Candidate]) -> None:
-    origins = [candidate.origin for candidate in candidates]
-    known = {name for o in origins for name in (o.distribution, o.entry_point)}
-    spellings = set(map(normalised, known))
-    for name in disable:
-        if normalised(name) not in spellings:
-            hint = did_you_mean(name, known, "there are")
-            raise UnknownNameError(f"there is no plug-in {name} to disable; {hint}")
+def check_known(names: Iterable[str], origins: Iterable[Origin]) -> None:
+    """Refuse a name that is neither the distribution nor the entry point of one of the plug-ins.
+
+    Raises:
+        UnknownNameError: it is not; the message offers similar names.
+    """
+    known = frozenset().union(*(origin.names for origin in origins))
+    for name in names:
+        if normalised(name) not in known:
+            raise UnknownNameError(
+                f"there is no plug-in {name}; {did_you_mean(name, known, 'there are')}"
+            )
 
 
-def shadow_notice(record: PluginRecord) -> str:
-    """A sentence about a plug-in that is not loaded because of another one."""
-    return f"Plug-in {record.origin.entry_point} of {record.origin} is not loaded: {record.error}"
-
-
-def _shadow_reason(origin: Origin, owner: Origin) -> str:
-    return (
-        f"{owner} has an entry point {origin.entry_point} too and comes first; --disable-plugin "
-        f"{owner.distribution} gives way to this one"
-    )
-
-
-def _load(candidate: Candidate) -> tuple[PluginRecord, Iterable[Primitive | Entry]]:
+def _load(candidate: Candidate) -> tuple[PluginRecord, Iterable[Entry]]:
     """Import one plug-in and run its hooks; its registrations count only if all of them succeed."""
     origin = candidate.origin
     staging = Staging(origin)
@@ -199,19 +372,8 @@ def _run_hooks(candidate: Candidate, staging: Staging) -> tuple[str, ...]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         hooks = implemented_hooks(module)
-    # pluggy's warning names the file; add the plug-in that it belongs to.
-    for warning in caught:
-        warnings.warn_explicit(
-            f"plug-in {candidate.origin.entry_point} ({candidate.origin}): {warning.message}",
-            warning.category,
-            warning.filename,
-            warning.lineno,
-        )
-    for hook in hooks:
-        if hook.registers:
-            hook.register(staging.register_for(hook.name))
-        else:
-            staging.keep(hook.name, hook.call)
+    for name, hook in hooks.items():
+        staging.run(name, hook)
     return tuple(f"{w.filename}:{w.lineno}: {w.message}" for w in caught)
 
 

@@ -1,148 +1,252 @@
-"""Everything that plug-ins have registered, and how to look it up by name."""
+"""Everything that plug-ins have registered, and what a name means and to whom."""
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, Literal
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.metadata import PackageNotFoundError, requires
+from typing import Generic, TypeVar, get_args
 
-from aang_core.errors import AangError, PluginError
-from aang_core.plugins.faults import raised
-from aang_core.plugins.name_table import (
-    APPLICATION,
-    NamedT,
-    NameTable,
+from aang_core.errors import AmbiguousNameError, UnknownNameError
+from aang_core.plugins.primitive import (
+    CORE,
+    STAGES,
+    Entry,
+    GridEntry,
+    HookEntry,
+    ObjectiveEntry,
+    OptionEntry,
+    Primitive,
+    RecipeEntry,
+    SpaceEntry,
+    Stage,
+    TargetEntry,
     normalised,
-    standard_plugins,
 )
-from aang_core.plugins.primitive import STAGES, Origin, Primitive, Stage, object_named
-from aang_core.plugins.traits import ONE_CLASS, EndTaskTraits
+
+DEFAULT_WEIGHTER = "factored"
+"""The weighter of a training that names none, whatever else is installed."""
+
+APPLICATION = "aang"
+"""The distribution that requires the standard plug-ins."""
+
+_DISTRIBUTIONS = "aang-plugin-"
+_NEAR = 0.6
+_MOST_LISTED = 25
+"""A longer list of names is no help in a message."""
+
+EntryT = TypeVar("EntryT", bound=Entry)
+
+PREFIX = "end-task:"
+
+READS_END_TASK_HEAD = "end-task-head"
+"""The trait of outputs whose head has the shape of the end task's, and reads what that reads."""
+
+_OF_AUXILIARY_TASKS = frozenset({"text", "labels:own"})
+"""What the files of ``--aux-task`` provide, which no plug-in registers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """Something that a plug-in registered, besides primitives."""
-
-    name: str
-    summary: str
-    origin: Origin
-
-
-@dataclass(frozen=True, slots=True)
-class SpaceEntry(Entry):
-    """A registered space; ``source`` is its YAML file or that file's content as a mapping."""
-
-    source: Path | Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectiveEntry(Entry):
-    """A name for one or several objectives ``data/transform/representation/output``."""
-
-    objectives: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RecipeEntry(Entry):
-    """A registered recipe, a complete way of training.
+class EndTaskTraits:
+    """Traits that every objective of a run has from its end task.
 
     Attributes:
-        pretraining: named objectives that the encoder is trained on first, one after the other.
-        options: the options of ``aang train`` that it sets; the user can override each.
+        task_type: the kind of end task, such as ``single-label``.
+        waived: traits that outputs with the trait ``end-task-head`` do not need to find, because
+            this kind's head does not read what they are about.
+
+    Examples:
+        >>> from aang_core.plugins.registry import EndTaskTraits
+        >>> EndTaskTraits("multi-label").provides
+        frozenset({'end-task:multi-label'})
     """
 
-    pretraining: tuple[str, ...]
-    options: Mapping[str, Any]
+    task_type: str
+    waived: frozenset[str] = frozenset()
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """``end-task:`` and the kind."""
+        return frozenset({PREFIX + self.task_type})
 
 
-@dataclass(frozen=True, slots=True)
-class GridEntry(Entry):
-    """A registered grid of hyper-parameters.
-
-    Attributes:
-        options: for each option of ``aang train``, the values to try; ``NAME.OPTION`` for an option
-            of a primitive or weighter.
-    """
-
-    options: Mapping[str, tuple[Any, ...]]
+ONE_CLASS = EndTaskTraits("single-label")
+"""Those of an end task with one class a text, which holds where no end task is known yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class HookEntry(Entry):
-    """A plug-in's implementation of a hook that is called after loading.
-
-    Attributes:
-        call: takes the hook's arguments by name.
-    """
-
-    call: Callable[..., Any]
-
-
-TargetKind = Literal["gradient engine", "dev head", "kind of end task", "end task", "command"]
-"""What a :class:`TargetEntry` registers, in the words of messages."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetEntry(Entry):
-    """Something that is imported when it is first used.
-
-    Attributes:
-        target: a callable, or ``"module:object"`` that names one.
-    """
-
-    kind: TargetKind
-    target: str | Callable[..., Any]
-
-    def load(self) -> Any:
-        """Return the target, importing it if it was registered by name.
-
-        Raises:
-            PluginError: it cannot be imported, or is not callable.
-        """
-        whose = f"{self.kind} {self.name} of {self.origin}"
-        target = _imported(self.target, whose) if isinstance(self.target, str) else self.target
-        if not callable(target):
-            raise PluginError(f"{whose}: {self.target} is not callable")
-        return target
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class OptionEntry(Entry):
-    """An option that a plug-in adds to ``aang train``.
-
-    Attributes:
-        type: the type of its value, or ``"module:object"`` that names one.
-        default: its value if nobody gives it.
-        goes_with: the option without which it means nothing; None if it stands alone.
-        reporting: whether the numbers of a training do not depend on it.
-    """
-
-    type: Any
-    default: Any
-    goes_with: str | None
-    reporting: bool
-
-    def load_type(self) -> Any:
-        """Return the type, importing it if it was registered by name.
-
-        Raises:
-            PluginError: it cannot be imported.
-        """
-        if not isinstance(self.type, str):
-            return self.type
-        return _imported(self.type, f"option {self.name} of {self.origin}")
-
-
-def _imported(target: str, whose: str) -> Any:
-    """What ``"module:object"`` names; an error says whose it is."""
+def required_by(distribution: str) -> frozenset[str]:
+    """The distributions that an installed one requires, for its extras too; empty if unknown."""
     try:
-        return object_named(target)
-    except (AangError, MemoryError):
-        raise
-    # A plug-in's module may raise anything.
-    except (Exception, SystemExit) as error:
-        raise PluginError(f"{whose}: importing {target} {raised(error)}") from error
+        required = requires(distribution) or []
+    except (PackageNotFoundError, ValueError):  # a file, or no name at all
+        return frozenset()
+    return frozenset(normalised(re.split(r"[^\w.-]", line)[0]) for line in required)
 
 
+@cache
+def standard_plugins() -> frozenset[str]:
+    """The application, and the plug-ins that it brings. Its metadata alone lists them."""
+    required = required_by(APPLICATION)
+    return frozenset({APPLICATION, *(n for n in required if n.startswith(_DISTRIBUTIONS))})
+
+
+class NameTable(Generic[EntryT]):
+    """Things of one kind by name. Several plug-ins may use the same name.
+
+    Args:
+        kind: what messages call the things.
+        entries: the things.
+        registry: says whose words the names are, and which plug-ins are not there.
+    """
+
+    def __init__(self, kind: str, entries: Iterable[EntryT], registry: "Registry") -> None:
+        self._kind = kind
+        self._registry = registry
+        self._owners: dict[str, list[EntryT]] = {}
+        for entry in entries:
+            self._owners.setdefault(entry.name, []).append(entry)
+
+    def __iter__(self) -> Iterator[EntryT]:
+        """All entries, in the order in which they were registered."""
+        return (entry for owners in self._owners.values() for entry in owners)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether somebody registered ``name``, or ``distribution:name``."""
+        distribution, _, short = name.rpartition(":")
+        return any(distribution in ("", owner) for owner in self._owners_of(short))
+
+    def find(self, name: str, also: Iterable[str] = ()) -> EntryT:
+        """The entry called ``name``, or ``distribution:name``.
+
+        Args:
+            name: the name.
+            also: names of this kind that the table does not hold, to offer in its message.
+
+        Raises:
+            UnknownNameError: nobody registered that name, or nobody whom the author can mean; the
+                message offers near ones.
+            AmbiguousNameError: several plug-ins own the short name; the message names them.
+        """
+        distribution, _, short = name.rpartition(":")
+        meant = {distribution} if distribution else self._meant(short)
+        found = [e for e in self._owners.get(short, []) if e.origin.distribution in meant]
+        if len(found) > 1:
+            raise AmbiguousNameError(
+                f"the {self._kind} {name} is registered by more than one plug-in: "
+                f"{', '.join(entry.qualified_name for entry in found)}; use one of these names to "
+                "pick, or disable a plug-in"
+            )
+        if not found:
+            raise UnknownNameError(self._unknown(name, also))
+        return found[0]
+
+    def in_full(self, name: str) -> str:
+        """The shortest name by which a user finds what this table's author means by ``name``.
+
+        It is the short name, unless a plug-in that the author does not mean has it too.
+        """
+        distribution, _, short = name.rpartition(":")
+        owners = self._owners_of(short)
+        if distribution and distribution not in owners:
+            return name
+        meant = {distribution} if distribution else self._meant(short)
+        if owners <= meant:
+            return short
+        # If what the author means is not installed, the user must not find another's instead.
+        return f"{min(meant, default=self._registry.author)}:{short}"
+
+    def _owners_of(self, short: str) -> set[str]:
+        return {entry.origin.distribution for entry in self._owners.get(short, [])}
+
+    def _meant(self, short: str) -> set[str]:
+        """Those of its owners whom the author means by a short name; a user means any.
+
+        An author means the own one, or else that of the core or of a standard plug-in, or else that
+        of a distribution that the author's own requires. Whoever else is installed changes nothing.
+        """
+        owners, author = self._owners_of(short), self._registry.author
+        if author is None:
+            return owners
+        standard = standard_plugins() | {CORE}
+        return (
+            owners & {author}
+            or {owner for owner in owners if normalised(owner) in standard}
+            or {owner for owner in owners if normalised(owner) in required_by(author)}
+        )
+
+    def _unknown(self, name: str, also: Iterable[str]) -> str:
+        distribution, _, short = name.rpartition(":")
+        message = f"there is no {self._kind} {name}"
+        absent = self._registry.absent()
+        # A plug-in is often named after what it brings.
+        supplier = distribution or f"{_DISTRIBUTIONS}{short.replace('_', '-')}"
+        if supplier in absent:
+            return f"{message}: {supplier} is {absent[supplier]}"
+        why = f" ({'; '.join(_grouped(absent))})" if absent else ""
+        others = sorted(self._owners_of(short))
+        if others and not distribution:
+            return (
+                f"{message} of {self._registry.author} or of a plug-in that it requires, and it "
+                f"cannot mean that of {' or '.join(others)}{why}"
+            )
+        known = [e.qualified_name for e in self] if distribution else [*self._owners, *also]
+        hint = did_you_mean(name, known, "it is one of")
+        if _similar(name, known):
+            return f"{message}; {hint}{why}"
+        # Where a plug-in is missing, the name is probably its own, and no long list would have it.
+        return (
+            f"{message}{why}" if absent and len(known) > _MOST_LISTED else f"{message}{why}; {hint}"
+        )
+
+
+def _grouped(absent: Mapping[str, str]) -> list[str]:
+    """Each reason with the plug-ins that it holds for."""
+    names: dict[str, list[str]] = {}
+    for name, reason in absent.items():
+        names.setdefault(reason, []).append(name)
+    return [
+        f"{', '.join(sorted(group))} {'are' if group[1:] else 'is'} {reason}"
+        for reason, group in names.items()
+    ]
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Word a hint for an unknown name.
+
+    Args:
+        name: what the user wrote.
+        known: the names that exist.
+        otherwise: the words before the list of all names, if none is similar.
+
+    Returns:
+        A clause that offers similar names, or else lists all of them.
+
+    Examples:
+        >>> from aang_core import did_you_mean
+        >>> did_you_mean("denose", ["denoise", "end-task"], "the outputs are")
+        'did you mean denoise?'
+        >>> did_you_mean("x", ["denoise", "end-task"], "the outputs are")
+        'the outputs are: denoise, end-task'
+    """
+    known = sorted(set(known))
+    if near := _similar(name, known):
+        return f"did you mean {' or '.join(near)}?"
+    return f"{otherwise}: {', '.join(known)}" if known else "nothing of the kind is installed"
+
+
+def _similar(name: str, known: Iterable[str]) -> list[str]:
+    """The three names most like ``name`` at most."""
+    # Every distribution begins alike, so names that share nothing else would look similar.
+    wanted = name.removeprefix(_DISTRIBUTIONS)
+    return [
+        one
+        for one in difflib.get_close_matches(name, known, n=_MOST_LISTED, cutoff=_NEAR)
+        if difflib.SequenceMatcher(None, one.removeprefix(_DISTRIBUTIONS), wanted).ratio() >= _NEAR
+    ][:3]
+
+
+@dataclass(eq=False)
 class Registry:
     """Everything that the loaded plug-ins have registered.
 
@@ -163,6 +267,7 @@ class Registry:
         dev_heads: the dev heads.
         task_types: the kinds of end task.
         tasks: the end tasks that plug-ins bring.
+        tasks: the end tasks that plug-ins bring.
         options: the options that plug-ins add to ``aang train``.
         hooks: implementations of the hooks that are called after loading.
 
@@ -177,60 +282,54 @@ class Registry:
         ('task/bert-op/bidirectional/denoise',)
     """
 
-    def __init__(
-        self,
-        entries: Iterable[Primitive | Entry] = (),
-        unavailable: Mapping[str, str] | None = None,
-        author: str | None = None,
-        end_task: EndTaskTraits = ONE_CLASS,
-    ) -> None:
-        self.end_task = end_task
-        self._entries = list(entries)
-        self._unavailable = unavailable or {}
-        self._author = author
+    entries: Sequence[Entry] = ()
+    unavailable: Mapping[str, str] = field(default_factory=dict)
+    author: str | None = None
+    end_task: EndTaskTraits = ONE_CLASS
 
-        def table(
-            kind: str, type_: type[NamedT], of_kind: Callable[[NamedT], bool] = lambda entry: True
-        ) -> NameTable[NamedT]:
-            found = (entry for entry in self._entries if isinstance(entry, type_))
-            return NameTable(kind, filter(of_kind, found), self.absent, author)
+    def __post_init__(self) -> None:
+        def table(kind: str, type_: type[EntryT]) -> NameTable[EntryT]:
+            return NameTable(kind, (e for e in self.entries if isinstance(e, type_)), self)
 
-        def of_stage(stage: Stage) -> NameTable[Primitive]:
-            kind = "data primitive" if stage == "data" else stage
-            return table(kind, Primitive, lambda primitive: primitive.stage == stage)
+        def targets(kind: str) -> NameTable[TargetEntry]:
+            every = (e for e in self.entries if isinstance(e, TargetEntry))
+            return NameTable(kind, (e for e in every if e.kind == kind), self)
 
-        def targets(kind: TargetKind) -> NameTable[TargetEntry]:
-            return table(kind, TargetEntry, lambda entry: entry.kind == kind)
-
-        stages: tuple[Stage, ...] = (*STAGES, "weighter")
-        self._stages = {stage: of_stage(stage) for stage in stages}
+        primitives = [e for e in self.entries if isinstance(e, Primitive)]
+        self._stages = {
+            stage: NameTable(
+                "data primitive" if stage == "data" else stage,
+                (p for p in primitives if p.stage == stage),
+                self,
+            )
+            for stage in get_args(Stage)
+        }
         self.spaces = table("space", SpaceEntry)
         self.objectives = table("objective", ObjectiveEntry)
         self.recipes = table("recipe", RecipeEntry)
         self.grids = table("grid", GridEntry)
+        self.options = table("option", OptionEntry)
+        self.hooks = table("implementation of the hook", HookEntry)
         self.commands = targets("command")
         self.engines = targets("gradient engine")
         self.dev_heads = targets("dev head")
         self.task_types = targets("kind of end task")
         self.tasks = targets("end task")
-        self.options = table("option", OptionEntry)
-        self.hooks = table("implementation of the hook", HookEntry)
 
     def absent(self) -> dict[str, str]:
         """For each plug-in that is not loaded, and each standard one not installed, the reason."""
-        present = {*self._unavailable, *(e.origin.distribution for e in self._entries)}
+        present = {*self.unavailable, *(e.origin.distribution for e in self.entries)}
         missing = standard_plugins() - set(map(normalised, present))
         reason = f"not installed: pip install {APPLICATION}"
-        return {**self._unavailable, **dict.fromkeys(sorted(missing), reason)}
+        return {**self.unavailable, **dict.fromkeys(sorted(missing), reason)}
 
     def with_primitives(self, primitives: Iterable[Primitive]) -> "Registry":
         """Return a registry that also has these primitives."""
-        entries = [*self._entries, *primitives]
-        return Registry(entries, self._unavailable, self._author, self.end_task)
+        return replace(self, entries=[*self.entries, *primitives])
 
     def for_end_task(self, end_task: EndTaskTraits) -> "Registry":
         """Return the same registry, whose objectives serve an end task of another kind."""
-        return Registry(self._entries, self._unavailable, self._author, end_task)
+        return replace(self, end_task=end_task)
 
     def as_meant_by(self, distribution: str) -> "Registry":
         """Return the same registry, in which short names mean what they mean to a distribution.
@@ -250,7 +349,7 @@ class Registry:
             >>> registry.primitive("transform", "mask").origin.distribution
             'aang-plugin-bert'
         """
-        return Registry(self._entries, self._unavailable, distribution, self.end_task)
+        return replace(self, author=distribution)
 
     def primitives(self, stage: Stage | None = None) -> tuple[Primitive, ...]:
         """The primitives of one stage, or of all stages and then the weighters."""
@@ -283,3 +382,24 @@ class Registry:
     def weighter(self, name: str) -> Primitive:
         """Look up a weighter; raises like :meth:`primitive`."""
         return self.primitive("weighter", name)
+
+    def unprovided_traits(self, primitives: Iterable[Primitive]) -> list[str]:
+        """A sentence for each trait that one of ``primitives`` requires and nobody provides.
+
+        Traits of end tasks are left out: whether a run's has them is said of each objective.
+        """
+        registered = self.primitives()
+        provided = _OF_AUXILIARY_TASKS.union(*(primitive.provides for primitive in registered))
+        return [
+            f"the {primitive.stage} {primitive.key} requires {trait}, which nobody provides; "
+            f"{_trait_hint(trait, provided)}"
+            for primitive in primitives
+            for trait in sorted(primitive.requires - provided)
+            if not trait.startswith(PREFIX)
+        ]
+
+
+def _trait_hint(trait: str, provided: Iterable[str]) -> str:
+    # All labels:… look alike, so one trait is offered, not three.
+    near = difflib.get_close_matches(trait, sorted(provided), n=1)
+    return did_you_mean(trait, near or provided, "the traits that somebody provides are")

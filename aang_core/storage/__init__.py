@@ -14,36 +14,20 @@ Public, for commands of plug-ins that write folders or read files of their own:
 
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang_core.storage.durable import csv_line, whole_file, write_file, writing
-    from aang_core.storage.lock import Holder, holder_of, locked, take_from
-    from aang_core.storage.run_folder import RunFolder
-    from aang_core.storage.yaml_source import NumberLoader, Source, parse_yaml
-
-__all__ = [
-    "Holder",
-    "NumberLoader",
-    "RunFolder",
-    "Source",
-    "csv_line",
-    "holder_of",
-    "locked",
-    "parse_yaml",
-    "take_from",
-    "whole_file",
-    "write_file",
-    "writing",
-]
-
-_HOMES = {
-    "aang_core.storage.durable": "csv_line whole_file write_file writing",
-    "aang_core.storage.lock": "Holder holder_of locked take_from",
-    "aang_core.storage.run_folder": "RunFolder",
-    "aang_core.storage.yaml_source": "NumberLoader Source parse_yaml",
-}
-
-# Hidden from type checkers: otherwise they would accept any misspelled name.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    from aang_core.storage.durable import csv_line as csv_line
+    from aang_core.storage.durable import whole_file as whole_file
+    from aang_core.storage.durable import write_file as write_file
+    from aang_core.storage.durable import writing as writing
+    from aang_core.storage.lock import Holder as Holder
+    from aang_core.storage.lock import holder_of as holder_of
+    from aang_core.storage.lock import locked as locked
+    from aang_core.storage.lock import take_from as take_from
+    from aang_core.storage.run_folder import RunFolder as RunFolder
+    from aang_core.storage.yaml_source import NumberLoader as NumberLoader
+    from aang_core.storage.yaml_source import Source as Source
+    from aang_core.storage.yaml_source import parse_yaml as parse_yaml
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

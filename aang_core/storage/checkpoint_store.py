@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from aang_core.errors import DataError
-from aang_core.storage.checksums import difference, summary
-from aang_core.storage.durable import write_folder
+from aang_core.storage.durable import difference, summary, write_folder
 
 MANIFEST = "manifest.json"
 KEPT = 2

@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, get_args
 
-from aang_core.errors import AangError, PluginError, WeighterError
-from aang_core.plugins.discovery import plugin_of
-from aang_core.plugins.faults import call_of_plugin, raised
+from aang_core.errors import AangError, PluginError, WeighterError, call_of_plugin, raised
+from aang_core.plugins.loading import plugin_of
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.signals import Signal
 from aang_core.tasks.weighting import (

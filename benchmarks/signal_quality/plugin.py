@@ -9,9 +9,8 @@ from aang.cli.schema_options import given_options, options_of
 from aang.config import TrainConfig, read_config_file, resolve_config
 
 from aang_core import RegisterCommand, hookimpl
-from aang_core.cli.loaded import output_of_plugins
-from aang_core.cli.output import echo, note
-from aang_core.cli.tables import print_table
+from aang_core.cli.app import output_of_plugins
+from aang_core.cli.output import echo, note, print_table
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from benchmarks.signal_quality.figures import Figure, ObjectiveQuality, SignalQuality

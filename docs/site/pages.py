@@ -65,10 +65,7 @@ REFERENCE = {
         "Stages",
         [
             "aang_core.objectives.stages.data",
-            "aang_core.objectives.stages.transform",
-            "aang_core.objectives.stages.representation",
-            "aang_core.objectives.stages.output",
-            "aang_core.objectives.stages.vocabulary",
+            "aang_core.objectives.stages.rows",
         ],
     ),
     "weighters": (
@@ -77,7 +74,7 @@ REFERENCE = {
             "aang_core.tasks.weighting",
             "aang_core.tasks.workbench",
             "aang_core.tasks.signals",
-            "aang_core.plugins.options",
+            "aang_core.plugins.primitive",
         ],
     ),
     "training": (

@@ -139,7 +139,7 @@ def test_other_commands_tell_of_failed_plugins_beforehand(site: Site) -> None:
 def test_a_wrong_global_option_is_told_without_a_traceback(before: list[str], site: Site) -> None:
     done = site.aang("--disable-plugin", "nobody", *before, "plugins")
     assert done.returncode == 2
-    assert done.stderr.startswith("Error: there is no plug-in nobody to disable; there are: ")
+    assert done.stderr.startswith("Error: there is no plug-in nobody; there are: ")
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -10,7 +10,6 @@ from tests.docs.documents import ROOT
 
 KERNEL = [
     "errors",
-    "printable",
     "lazy_names",
     "turns",
     "hookspecs",
@@ -47,9 +46,6 @@ RINGS = {
     "aang_core": (ROOT / "aang_core", KERNEL),
     "aang": (ROOT / "plugins" / "aang" / "aang", APPLICATION),
 }
-
-MOVED = {("", "aang"), ("testing", "aang_testing")}
-"""What the kernel names of other packages for one more release: where public names have gone."""
 
 
 def modules_of(package: str) -> dict[str, Path]:
@@ -96,7 +92,7 @@ def edges(package: str) -> set[tuple[str, str]]:
 def test_every_folder_has_its_place(package: str) -> None:
     layers = RINGS[package][1]
     rest = {module.split(".")[0] for module in modules_of(package)} - set(layers)
-    assert rest <= {"", "__main__", "hooks", "testing"}
+    assert rest <= {"", "__main__", "hooks"}
 
 
 @pytest.mark.parametrize("package", RINGS)
@@ -131,7 +127,7 @@ def test_the_kernel_imports_no_plugin() -> None:
         for name in imports(path)
         if name.split(".")[0].startswith("aang") and name.split(".")[0] != "aang_core"
     }
-    assert found <= MOVED
+    assert found == set()
 
 
 def test_the_kernel_knows_no_text() -> None:

@@ -13,7 +13,6 @@ from aang_core import AangError, Plugins, Registry, load_plugins, load_space
 from tests.docs.documents import PAGES, ROOT, aang_commands, anchors, relative_links, tables
 from tests.support.commands import aang
 from tests.support.runs import schema_of
-from tests.support.spaces import find_recipe
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +107,7 @@ def _check_names(options: dict[str, object], registry: Registry) -> None:
     registry.weighter(str(options.get("weighter") or "factored"))
     known = {p.name for p in registry.primitives()}
     if options.get("recipe"):
-        known |= set(find_recipe(str(options["recipe"]), registry).pretraining)
+        known |= set(registry.recipes.find(str(options["recipe"])).pretraining)
     known |= {str(task).partition("=")[0] for task in _several(options, "aux_task")}
     for setting in _several(options, "set"):
         assert setting.partition(".")[0] in known, f"--set {setting}"
@@ -130,7 +129,7 @@ def _check_tables(page: Path, plugins: Plugins) -> None:
     kinds: dict[str, Callable[[str], object]] = {
         "weighter": registry.weighter,
         "space": lambda name: load_space(name, registry),
-        "recipe": lambda name: find_recipe(name, registry),
+        "recipe": registry.recipes.find,
         "plug-in": lambda name: name in distributions or pytest.fail(f"no plug-in {name}"),
     }
     for table in tables(page):

@@ -23,13 +23,13 @@ def primitive(
 ) -> Primitive:
     """A primitive; traits are given with blanks between them."""
     return Primitive(
-        stage,
         name,
         "made up",
+        origin(distribution),
+        stage,
         target,
         frozenset(provides.split()),
         frozenset(requires.split()),
-        origin(distribution),
     )
 
 

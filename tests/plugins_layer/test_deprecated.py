@@ -1,7 +1,6 @@
-"""Deprecated hooks and arguments: pluggy warns, naming the plug-in, and the command continues."""
+"""Deprecated hooks and arguments: they work, and the plug-in's record says what is deprecated."""
 
 import json
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -58,11 +57,7 @@ def loaded(path: Path) -> tuple[Plugins, PluginRecord]:
 def test_a_deprecated_argument_warns_and_works(tmp_path: Path, signature: str) -> None:
     """It is handed the same, alone or beside its successor."""
     path = plugin(tmp_path, signature)
-    whose = r"plug-in mine \(mine\.py sha256-.*take register instead"
-    with pytest.warns(DeprecationWarning, match=whose) as caught:
-        plugins, record = loaded(path)
-    (warning,) = caught
-    assert (warning.filename, warning.lineno) == (str(path), 2)
+    plugins, record = loaded(path)
     assert record.status == "ok"
     assert record.warnings == (f"{path}:2: {OLD_NAME}",)
     for i in range(len(signature.split(", "))):
@@ -70,7 +65,6 @@ def test_a_deprecated_argument_warns_and_works(tmp_path: Path, signature: str) -
 
 
 @pytest.mark.usefixtures("_old_hook")
-@pytest.mark.filterwarnings("ignore:plug-in .* \\(aang:FutureWarning")
 def test_a_deprecated_hook_warns_and_works(tmp_path: Path) -> None:
     path = written(
         tmp_path,
@@ -79,34 +73,19 @@ def test_a_deprecated_hook_warns_and_works(tmp_path: Path) -> None:
         "def aang_register_commands(register):",
         "    register('greet', 'Say hello.', click.Command('greet'))",
     )
-    with pytest.warns(FutureWarning, match=r"plug-in mine \(mine.py sha256-.*use something else"):
-        plugins, record = loaded(path)
+    plugins, record = loaded(path)
     assert record.status == "ok"
+    assert record.warnings == (f"{path}:3: {OLD_HOOK}",)
     assert plugins.registry.commands.find("greet").origin == record.origin
 
 
 @pytest.mark.usefixtures("_old_argument")
 def test_the_present_argument_warns_of_nothing(tmp_path: Path) -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        _, record = loaded(plugin(tmp_path, "register"))
-    assert not [w for w in caught if "mine.py" in str(w.message)]
+    _, record = loaded(plugin(tmp_path, "register"))
     assert record.warnings == ()
 
 
 @pytest.mark.usefixtures("_old_argument")
-def test_whoever_makes_errors_of_warnings_gets_a_failed_plugin(tmp_path: Path) -> None:
-    """And the others as ever."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        plugins, record = loaded(plugin(tmp_path, "registry"))
-    assert record.status == "failed"
-    assert "DeprecationWarning: plug-in mine" in str(record.error)
-    assert plugins.registry.primitive("transform", "mask")
-
-
-@pytest.mark.usefixtures("_old_argument")
-@pytest.mark.filterwarnings("ignore:plug-in")
 def test_the_commands_say_so(tmp_path: Path) -> None:
     path = plugin(tmp_path, "registry")
     done = CliRunner().invoke(aang, ["--plugin", str(path), "plugins"])

@@ -10,7 +10,6 @@ from tests.plugins_layer.made_up import origin
 from tests.plugins_layer.on_disk import Site
 from tests.support.plugins import RecipeEntry
 from tests.support.runs import resolve_config, resolve_training
-from tests.support.spaces import find_recipe
 
 
 def recipe(name: str, distribution: str = "aang-plugin-x", **options: Any) -> RecipeEntry:
@@ -80,7 +79,7 @@ def test_a_recipe_that_two_plugins_own_is_ambiguous() -> None:
     assert "aang-plugin-b:fast" in registry.recipes
     assert "aang-plugin-c:fast" not in registry.recipes
     with pytest.raises(AmbiguousNameError, match="aang-plugin-a:fast, aang-plugin-b:fast"):
-        find_recipe("fast", registry)
+        registry.recipes.find("fast")
 
 
 def test_a_recipe_that_sets_what_is_no_option_is_the_plugins_fault() -> None:
@@ -89,10 +88,10 @@ def test_a_recipe_that_sets_what_is_no_option_is_the_plugins_fault() -> None:
 
 
 def test_an_unknown_recipe_gets_near_ones_offered_or_its_plugin() -> None:
-    with pytest.raises(UnknownNameError, match=r"--recipe fsat: .* did you mean fast\?"):
-        find_recipe("fsat", Registry([recipe("fast")]))
+    with pytest.raises(UnknownNameError, match=r"there is no recipe fsat; did you mean fast\?"):
+        resolve_config({}, {"recipe": "fsat"}, Registry([recipe("fast")]))
     with pytest.raises(UnknownNameError, match=r"aang-plugin-factored, .* are not installed"):
-        find_recipe("aang-td", Registry())
+        resolve_config({}, {"recipe": "aang-td"}, Registry())
 
 
 def test_the_default_says_what_to_install_and_what_else_can_be_given() -> None:

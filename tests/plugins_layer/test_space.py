@@ -289,13 +289,6 @@ def test_a_file_is_a_space_by_its_ending(tmp_path: Path) -> None:
     assert load_space(str(path), Registry(one_of_each())).name == "mine"
 
 
-def test_a_registered_file_must_go_by_the_registered_name(tmp_path: Path) -> None:
-    path = tmp_path / "mine.yaml"
-    path.write_text("name: other\ndata: [a]\ntransform: [b]\nrepresentation: [c]\noutput: [d]")
-    with pytest.raises(ConfigError, match=r"space mine of aang-plugin-x 1\.0 calls itself other"):
-        made(path)
-
-
 def test_a_space_of_a_local_plugin(site: Site) -> None:
     """A mapping and a file, from one hook."""
     (site.folder / "own.yaml").write_text(

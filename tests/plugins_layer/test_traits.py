@@ -1,8 +1,8 @@
 """Traits that seem to be misspelled."""
 
-from aang_core import load_plugins
+from aang_core import Registry, load_plugins
 from tests.plugins_layer.made_up import primitive
-from tests.support.plugins import misspelled_traits, unprovided_traits
+from tests.support.plugins import misspelled_traits
 
 OTHERS = [
     primitive("data", "task", provides="text labels:end-task", distribution="aang-plugin-a"),
@@ -12,7 +12,7 @@ OTHERS = [
 
 def test_a_trait_that_nobody_provides() -> None:
     mine = primitive("output", "mine", requires="text txet swirls")
-    near, far = sorted(unprovided_traits([mine], [*OTHERS, mine]), reverse=True)
+    near, far = sorted(Registry([*OTHERS, mine]).unprovided_traits([mine]), reverse=True)
     assert near.endswith("requires txet, which nobody provides; did you mean text?")
     assert far.endswith(
         "requires swirls, which nobody provides; the traits that somebody provides "
@@ -23,7 +23,7 @@ def test_a_trait_that_nobody_provides() -> None:
 def test_a_trait_that_the_plugin_itself_provides_is_well() -> None:
     mine = primitive("output", "mine", requires="swirls")
     data = primitive("data", "mine", provides="swirls")
-    assert not unprovided_traits([mine, data], [*OTHERS, mine, data])
+    assert not Registry([*OTHERS, mine, data]).unprovided_traits([mine, data])
 
 
 def test_a_trait_that_is_provided_under_a_name_like_anothers() -> None:
@@ -42,6 +42,6 @@ def test_a_trait_that_is_provided_under_a_name_like_anothers() -> None:
 def test_the_standard_plugins_spell_every_trait_alike() -> None:
     registry = load_plugins(environ={}).registry
     registered = registry.primitives()
-    assert not unprovided_traits(registered, registered)
+    assert not registry.unprovided_traits(registered)
     for owner in {p.origin for p in registered}:
         assert not misspelled_traits([p for p in registered if p.origin == owner], registered)

@@ -1,7 +1,7 @@
 """Stages, objectives, spaces and recipes."""
 
-from aang_core.objectives.defaults import DEFAULT_RECIPE
-from aang_core.objectives.recipes import find_recipe
-from aang_core.objectives.space_file import SpaceFile, parse_space_file, read_space_file
+from aang.config.schema import DEFAULT_RECIPE
+
+from aang_core.objectives.space import SpaceFile, parse_space_file, read_space_file
 from aang_core.objectives.stages import Label
-from aang_core.objectives.stages.transform import NoOp
+from aang_core.objectives.stages.rows import NoOp

@@ -82,8 +82,7 @@ KINDS = {
         GOOD,
         needed=(
             "transform mine of aang-plugin-no-such-target 1.0",
-            "importing its target somewhere:Mine raised ModuleNotFoundError: No module named "
-            "'somewhere'",
+            "importing somewhere:Mine raised ModuleNotFoundError: No module named 'somewhere'",
             "for the authors of aang-plugin-no-such-target to repair",
             "--disable-plugin no-such-target",
         ),

@@ -219,7 +219,7 @@ def test_options_override_a_recipe(aang: Aang, train_options: list[object], tmp_
 
 
 BAD: dict[str, tuple[Callable[[Path], list[object]], list[str]]] = {
-    "no such recipe": (lambda d: ["--recipe", "tap"], ["--recipe tap", "did you mean"]),
+    "no such recipe": (lambda d: ["--recipe", "tap"], ["no recipe tap", "did you mean"]),
     "no such option of a stage": (
         lambda d: ["--recipe", "tapt", "--set", "tapt.epochs=3"],
         ["--set tapt.epochs", "eval_every"],

@@ -7,90 +7,34 @@ Each name is imported when it is first used, so that data can be read without to
 
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang_core.objectives.stages.data import (
-        Data,
-        DataContext,
-        EndTaskData,
-        Example,
-        Label,
-        ReadReport,
-        StepData,
-        StreamingData,
-        TaggedWord,
-        TextStream,
-    )
-    from aang_core.objectives.stages.output import (
-        CorruptedRows,
-        CountsHits,
-        DocumentStatistics,
-        HeadBuilder,
-        Output,
-        RowsBefore,
-        View,
-    )
-    from aang_core.objectives.stages.representation import (
-        Representation,
-        ShownRows,
-        TextRepresentation,
-    )
-    from aang_core.objectives.stages.transform import (
-        SELECTION_RATE,
-        Corruption,
-        Transform,
-        random_tokens,
-        select_tokens,
-    )
-    from aang_core.objectives.stages.vocabulary import Vocabulary, sentence_starts, word_starts
-
-__all__ = [
-    "SELECTION_RATE",
-    "CorruptedRows",
-    "Corruption",
-    "CountsHits",
-    "Data",
-    "DataContext",
-    "DocumentStatistics",
-    "EndTaskData",
-    "Example",
-    "HeadBuilder",
-    "Label",
-    "Output",
-    "ReadReport",
-    "Representation",
-    "RowsBefore",
-    "ShownRows",
-    "StepData",
-    "StreamingData",
-    "TaggedWord",
-    "TextRepresentation",
-    "TextStream",
-    "Transform",
-    "View",
-    "Vocabulary",
-    "random_tokens",
-    "select_tokens",
-    "sentence_starts",
-    "word_starts",
-]
-
-_HOMES = {
-    "aang_core.objectives.stages.data": (
-        "Data DataContext EndTaskData Example Label ReadReport StepData StreamingData TaggedWord "
-        "TextStream"
-    ),
-    "aang_core.objectives.stages.output": (
-        "CorruptedRows CountsHits DocumentStatistics HeadBuilder Output RowsBefore View"
-    ),
-    "aang_core.objectives.stages.representation": "Representation ShownRows TextRepresentation",
-    "aang_core.objectives.stages.transform": (
-        "SELECTION_RATE Corruption Transform random_tokens select_tokens"
-    ),
-    "aang_core.objectives.stages.vocabulary": "Vocabulary sentence_starts word_starts",
-}
-
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    from aang_core.objectives.stages.data import Data as Data
+    from aang_core.objectives.stages.data import DataContext as DataContext
+    from aang_core.objectives.stages.data import Example as Example
+    from aang_core.objectives.stages.data import Label as Label
+    from aang_core.objectives.stages.data import ReadReport as ReadReport
+    from aang_core.objectives.stages.data import StreamingData as StreamingData
+    from aang_core.objectives.stages.data import TaggedWord as TaggedWord
+    from aang_core.objectives.stages.data import TextStream as TextStream
+    from aang_core.objectives.stages.rows import SELECTION_RATE as SELECTION_RATE
+    from aang_core.objectives.stages.rows import CorruptedRows as CorruptedRows
+    from aang_core.objectives.stages.rows import Corruption as Corruption
+    from aang_core.objectives.stages.rows import CountsHits as CountsHits
+    from aang_core.objectives.stages.rows import DocumentStatistics as DocumentStatistics
+    from aang_core.objectives.stages.rows import HeadBuilder as HeadBuilder
+    from aang_core.objectives.stages.rows import Output as Output
+    from aang_core.objectives.stages.rows import Representation as Representation
+    from aang_core.objectives.stages.rows import RowsBefore as RowsBefore
+    from aang_core.objectives.stages.rows import ShownRows as ShownRows
+    from aang_core.objectives.stages.rows import TextRepresentation as TextRepresentation
+    from aang_core.objectives.stages.rows import Transform as Transform
+    from aang_core.objectives.stages.rows import View as View
+    from aang_core.objectives.stages.rows import Vocabulary as Vocabulary
+    from aang_core.objectives.stages.rows import random_tokens as random_tokens
+    from aang_core.objectives.stages.rows import select_tokens as select_tokens
+    from aang_core.objectives.stages.rows import sentence_starts as sentence_starts
+    from aang_core.objectives.stages.rows import word_starts as word_starts
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

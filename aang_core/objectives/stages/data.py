@@ -137,6 +137,15 @@ class DataContext:
 class Data(Protocol):
     """A data primitive, made by calling its registered target with the user's options.
 
+    Two attributes are optional, each a bool which is False by default:
+
+    - ``of_step``: whether its rows are those that the end task trains on in the same step. Its
+      examples are then ``context.train``. An objective over it shares the end task's pass through
+      the encoder if it leaves the rows unchanged and lets every token see every other.
+    - ``of_end_task``: whether its examples are ``context.train``, which are tokenised only once.
+
+    One that can be read without end is a :class:`StreamingData`, too.
+
     Examples:
         >>> from aang_core import Data, DataContext, Example
         >>> class LowerCase:
@@ -153,55 +162,6 @@ class Data(Protocol):
         Raises:
             DataError: no usable example could be read; the message says from where.
         """
-        ...
-
-
-@runtime_checkable
-class StepData(Protocol):
-    """A data primitive that yields the same rows as the end task trains on in each step.
-
-    Its examples are ``context.train``. An objective over it shares the end task's pass through the
-    encoder if it leaves the rows unchanged and lets every token see every other.
-
-    Attributes:
-        of_step: True.
-
-    Examples:
-        >>> from aang_core import StepData
-        >>> class EndTaskRows:
-        ...     of_step = True
-        ...     def examples(self, context):
-        ...         return context.train
-        >>> isinstance(EndTaskRows(), StepData)
-        True
-    """
-
-    @property
-    def of_step(self) -> bool:
-        """Whether its rows are those that the end task trains on in the step."""
-        ...
-
-
-@runtime_checkable
-class EndTaskData(Protocol):
-    """A data primitive that yields the end task's training texts, which are tokenised only once.
-
-    Attributes:
-        of_end_task: True.
-
-    Examples:
-        >>> from aang_core import EndTaskData
-        >>> class TaskTexts:
-        ...     of_end_task = True
-        ...     def examples(self, context):
-        ...         return context.train
-        >>> isinstance(TaskTexts(), EndTaskData)
-        True
-    """
-
-    @property
-    def of_end_task(self) -> bool:
-        """Whether its examples are ``context.train``."""
         ...
 
 

@@ -9,9 +9,8 @@ import click
 from aang.cli.schema_options import TrainingCommand, given_options, options_of
 from aang.config import TrainConfig, read_config_file, resolve_config
 
-from aang_core.cli.loaded import output_of_plugins
-from aang_core.cli.output import echo, note
-from aang_core.cli.tables import print_table
+from aang_core.cli.app import output_of_plugins
+from aang_core.cli.output import echo, note, print_table
 from aang_core.errors import ConfigError, UnknownNameError
 from aang_core.plugins import Plugins
 

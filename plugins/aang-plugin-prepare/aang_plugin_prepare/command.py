@@ -10,8 +10,7 @@ from aang.cli.schema_options import given_options, options_of
 from aang.cli.train import RESUMABLE_WITH
 from aang.runs.preparation_config import PreparationConfig, from_anywhere, resolve_preparation
 
-from aang_core.cli.output import echo, note
-from aang_core.cli.tables import print_table
+from aang_core.cli.output import echo, note, print_table
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 

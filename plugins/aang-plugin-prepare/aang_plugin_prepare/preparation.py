@@ -25,12 +25,10 @@ from aang.runs.training import During, checkpoints_in, join
 
 from aang_core.contracts import CheckedData
 from aang_core.errors import ConfigError, DataError
-from aang_core.objectives.defaults import PREPARATION
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import ReadReport
-from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import CORE
-from aang_core.plugins.registry import Registry
+from aang_core.plugins.registry import Registry, did_you_mean
 from aang_core.storage.durable import sync, writing
 from aang_core.storage.lock import refuse_if_locked
 from aang_core.storage.run_folder import RunFolder
@@ -39,6 +37,9 @@ from aang_core.training.trainer import Clock, Observer, Watching
 from aang_core.turns import training_turn
 from aang_plugin_prepare.card import preparation_card
 from aang_plugin_prepare.text import UnlabelledText, read_unlabelled
+
+PREPARATION = "dapt"
+"""The named objective: BERT's, on in-domain text."""
 
 ABOUT = "preparation"
 """The folder, inside the encoder's folder, that records how the encoder was made."""

@@ -50,7 +50,7 @@ def planned(registry: Registry, *searched: str, **more: object) -> Search:
         (
             ("recipe=contrast,contrasts",),
             {},
-            "--recipe contrasts: there is no such recipe; did you mean contrast or tapt+contrast?",
+            "there is no recipe contrasts; did you mean contrast or tapt+contrast?",
         ),
         (("space=td,tdd",), {"arguments": ["--weighter", "static"]}, "there is no space tdd"),
         (

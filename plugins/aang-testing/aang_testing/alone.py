@@ -15,8 +15,8 @@ from functools import cached_property
 from aang_core.errors import UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import LOAD_VARIABLE, SLOW, PluginRecord
-from aang_core.plugins.name_table import did_you_mean, normalised, required_by, standard_plugins
-from aang_core.plugins.primitive import Origin, Primitive
+from aang_core.plugins.primitive import Origin, Primitive, normalised
+from aang_core.plugins.registry import did_you_mean, required_by, standard_plugins
 
 HEAVY = ("torch", "transformers", "sklearn")
 

@@ -3,7 +3,7 @@
 import click
 from aang.config.values import parse_settings
 
-from aang_core.cli.loaded import output_of_plugins
+from aang_core.cli.app import output_of_plugins
 from aang_core.cli.output import echo
 from aang_core.errors import AangError
 

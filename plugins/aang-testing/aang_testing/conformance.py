@@ -11,16 +11,13 @@ from typing import Any
 
 from aang.config import schema_of
 
-from aang_core.errors import AangError, ConfigError
+from aang_core.errors import AangError, ConfigError, place_of, text_of
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.space import load_space
 from aang_core.plugins import load_plugins
-from aang_core.plugins.faults import place_of, text_of
 from aang_core.plugins.loading import SLOW
-from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import Primitive
-from aang_core.plugins.registry import Registry
-from aang_core.plugins.traits import PREFIX, unprovided_traits
+from aang_core.plugins.registry import PREFIX, Registry, did_you_mean
 from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.weighting import TaskCard
 from aang_testing.alone import Alone, load_alone
@@ -214,7 +211,7 @@ def _defined_at(primitive: Primitive) -> str:
 
 
 def _provided(primitive: Primitive, alone: Alone) -> None:
-    sentences = unprovided_traits([primitive], alone.plugins.registry.primitives())
+    sentences = alone.plugins.registry.unprovided_traits([primitive])
     _holds(not sentences, "; ".join(sentences))
 
 

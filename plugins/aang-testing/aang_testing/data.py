@@ -8,7 +8,7 @@ from typing import Any
 
 from aang.assembly.plan import READ_BY
 
-from aang_core.contracts import AnyLabel, OneClass, check_example, expect
+from aang_core.contracts import ANY_LABEL, CLASS_NAME, check_example, expect
 from aang_core.errors import DataError
 from aang_core.objectives.stages import Data, DataContext, Example, Label, StreamingData
 from aang_testing.expectation import only_generator_draws
@@ -74,7 +74,7 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
 def _check_example(
     example: Example, where: str, traits: frozenset[str], known: set[Label | None]
 ) -> None:
-    check_example(example, where, OneClass() if "labels:own" in traits else AnyLabel())
+    check_example(example, where, CLASS_NAME if "labels:own" in traits else ANY_LABEL)
     if "text" in traits:
         expect(bool(example.text.strip()), f"text of {where}", "not blank", example.text)
     if traits & {"labels:end-task", "labels:own"}:

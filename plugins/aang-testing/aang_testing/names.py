@@ -4,10 +4,8 @@ import difflib
 from collections.abc import Iterable
 
 from aang_core.plugins import Plugins
-from aang_core.plugins.name_table import standard_plugins
 from aang_core.plugins.primitive import Origin, Primitive, Stage
-from aang_core.plugins.registry import Registry
-from aang_core.plugins.traits import PREFIX, READS_END_TASK_HEAD
+from aang_core.plugins.registry import PREFIX, READS_END_TASK_HEAD, Registry, standard_plugins
 
 _NEAR = 0.8
 """Similarity from which a trait that nobody requires is taken for a misspelling of another."""

@@ -10,9 +10,9 @@ from typing import Any
 from aang.config import TrainConfig
 from aang.modeling.body import TrainedPart
 from aang.modeling.encoder import TextModel
-from aang_core.errors import AangError, PluginError
-from aang_core.plugins.faults import raised
-from aang_core.plugins.registry import HookEntry, Registry
+from aang_core.errors import AangError, PluginError, raised
+from aang_core.plugins.primitive import HookEntry
+from aang_core.plugins.registry import Registry
 
 
 def before_training(registry: Registry, config: TrainConfig, *, resumed: bool = False) -> None:
@@ -79,7 +79,7 @@ def after_training(registry: Registry, run: Any) -> Iterator[str]:
     Yields:
         A sentence for the user about each plug-in that failed.
     """
-    for hook in _hooks(registry, "aang_after_training", "aang_after_run"):
+    for hook in _hooks(registry, "aang_after_training"):
         try:
             hook.call(run=run)
         except (Exception, SystemExit) as error:
@@ -89,8 +89,8 @@ def after_training(registry: Registry, run: Any) -> Iterator[str]:
             )
 
 
-def _hooks(registry: Registry, *names: str) -> list[HookEntry]:
-    return [hook for hook in registry.hooks if hook.name in names]
+def _hooks(registry: Registry, name: str) -> list[HookEntry]:
+    return [hook for hook in registry.hooks if hook.name == name]
 
 
 def _call(hook: HookEntry, registry: Registry, config: TrainConfig, **more: Any) -> Any:

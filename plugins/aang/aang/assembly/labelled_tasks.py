@@ -232,11 +232,10 @@ def _auxiliary(name: str, path: Path, columns: Columns, config: TrainConfig) -> 
 
 def _primitive(task: TaskFiles) -> Primitive:
     return Primitive(
-        stage="data",
+        kind="data",
         name=task.name,
         summary=f"the labelled texts of {task.train}",
         target=partial(LabelledFile, task, **task.columns.options()),
         provides=frozenset({"text", "labels:own"}),
-        requires=frozenset(),
         origin=Origin(CORE, version(CORE), "aux-task"),
     )

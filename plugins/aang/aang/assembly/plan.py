@@ -12,14 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from aang.config import AUXILIARY_TASKS, TrainConfig, without_default_recipe
 from aang.task_types.choose import traits_of
 from aang_core.errors import ConfigError
-from aang_core.objectives.defaults import AUXILIARY_OBJECTIVE
 from aang_core.objectives.objective import Objective
-from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import Space, load_space
-from aang_core.plugins.name_table import did_you_mean
 from aang_core.plugins.primitive import CORE, Primitive
-from aang_core.plugins.registry import Registry
-from aang_core.plugins.traits import ONE_CLASS
+from aang_core.plugins.registry import ONE_CLASS, Registry, did_you_mean
 from aang_core.tasks.weighting import require_several_draws
 
 if TYPE_CHECKING:
@@ -28,6 +24,9 @@ if TYPE_CHECKING:
     from aang_core.training.evaluation import Metric
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
+
+AUXILIARY_OBJECTIVE = "no-op/bidirectional/own-label"
+"""An auxiliary task's objective, after the task's name: predict its labels from its text."""
 
 READ_BY = {
     "domain": "reads:domain",
@@ -279,7 +278,7 @@ def _lost_to_kind(space: Space) -> list[Objective]:
 def _stages(config: TrainConfig, registry: Registry) -> list[PretrainingStage]:
     if not config.recipe:
         return []
-    recipe = find_recipe(config.recipe, registry)
+    recipe = registry.recipes.find(config.recipe)
     theirs = registry.as_meant_by(recipe.origin.distribution)
     return [
         PretrainingStage(name, Objective.parse(name, theirs), _stage_settings(name, config))

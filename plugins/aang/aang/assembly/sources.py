@@ -32,8 +32,8 @@ from aang_core.gradients.dev_head import find_dev_heads
 from aang_core.gradients.engine import find_engine
 from aang_core.objectives.stages import DataContext, ReadReport
 from aang_core.plugins import load_plugins
-from aang_core.plugins.primitive import CORE
-from aang_core.plugins.registry import Registry, TargetEntry
+from aang_core.plugins.primitive import CORE, TargetEntry
+from aang_core.plugins.registry import Registry
 
 DEMO = "demo"
 """The end task, brought by a plug-in, that is trained where no data is named."""

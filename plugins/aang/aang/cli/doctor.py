@@ -12,10 +12,9 @@ from pathlib import Path
 import click
 
 from aang.runs.cores import usable_cores
-from aang_core.cli.output import echo
+from aang_core.cli.output import echo, one_line
 from aang_core.plugins import Plugins
 from aang_core.plugins.primitive import CORE
-from aang_core.printable import one_line
 
 PACKAGES = (
     *(CORE, "torch", "transformers", "tokenizers", "datasets", "safetensors", "numpy", "pyarrow"),

@@ -10,8 +10,7 @@ import click
 from aang.cli.saved_model import ClassifierOptions, model_argument
 from aang.cli.schema_options import given_options, options_of
 from aang.config import Positive, validated
-from aang_core.cli.output import echo, note
-from aang_core.cli.tables import print_table
+from aang_core.cli.output import echo, note, print_table
 from aang_core.plugins import Plugins
 from aang_core.training.evaluation import shown_score
 

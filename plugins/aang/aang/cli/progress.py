@@ -17,8 +17,7 @@ from aang.runs.encoder_training import METRIC
 from aang.runs.outcome import peak_memory_bytes
 from aang.runs.summary import duration
 from aang.runs.training import Observe
-from aang_core.cli.output import echo
-from aang_core.printable import one_line
+from aang_core.cli.output import echo, one_line
 from aang_core.tasks.signals import END_TASK
 from aang_core.training.evaluation import shown_score
 

@@ -4,9 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from aang_core.cli.output import echo, folded
-from aang_core.cli.tables import print_table
-from aang_core.printable import one_line
+from aang_core.cli.output import echo, folded, one_line, print_table
 from aang_core.training.evaluation import shown_score
 
 if TYPE_CHECKING:

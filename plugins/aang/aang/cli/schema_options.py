@@ -12,8 +12,7 @@ from pydantic.fields import FieldInfo
 from aang.config import check_plugin_option, schema_of
 from aang.config.schema import SECTIONS
 from aang.config.values import parse_settings
-from aang_core.cli.completion import COMPLETIONS
-from aang_core.cli.loaded import loaded_plugins
+from aang_core.cli.app import COMPLETIONS, loaded_plugins
 from aang_core.errors import ConfigError
 
 Command = Callable[..., Any]
@@ -66,6 +65,8 @@ class TrainingCommand(click.Command):
         except click.NoSuchOption as error:
             name = error.option_name.lstrip("-").removeprefix("no-").replace("-", "_")
             check_plugin_option(name, loaded_plugins(ctx).registry)
+            # Click offers names that have little in common, so there is nearly always one.
+            error.message += " One of a plug-in in a file needs aang --plugin FILE.py."  # type: ignore[misc]
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

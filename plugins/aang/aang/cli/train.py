@@ -15,7 +15,7 @@ from aang.cli.schema_options import TrainingCommand, given_options, options_of
 from aang.config import TrainConfig, read_config_file, resolve_training, schema_of
 from aang.runs.files import refuse_links
 from aang.runs.resume import new_run_folder, resume_command, unfinished
-from aang_core.cli.loaded import loaded_plugins, output_of_plugins
+from aang_core.cli.app import loaded_plugins, output_of_plugins
 from aang_core.cli.output import echo, note, note_once
 from aang_core.errors import AangError, ConfigError
 from aang_core.plugins import Plugins

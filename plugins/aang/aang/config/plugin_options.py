@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field, PydanticUserError, TypeAdapter, cre
 from aang.config.schema import TrainConfig
 from aang.config.values import in_a_list
 from aang_core.errors import AmbiguousNameError, PluginError, UnknownNameError
-from aang_core.plugins.primitive import CORE
-from aang_core.plugins.registry import OptionEntry, Registry
+from aang_core.plugins.primitive import CORE, OptionEntry
+from aang_core.plugins.registry import Registry
 
 
 def schema_of(registry: Registry) -> type[TrainConfig]:
@@ -39,7 +39,7 @@ def _schema(options: tuple[OptionEntry, ...]) -> type[TrainConfig]:
         )
         if option.name in TrainConfig.model_fields:
             raise PluginError(f"{whose}: aang train has an option of that name. {remedy}")
-        type_ = option.load_type()
+        type_ = option.imported()
         if get_origin(type_) is tuple:
             type_ = Annotated[type_, BeforeValidator(in_a_list)]
         field = Field(option.default, description=option.summary)

@@ -9,14 +9,12 @@ from typing import Any, TypeVar
 from pydantic import ConfigDict, ValidationError
 
 from aang.config.plugin_options import check_plugin_option, schema_of
-from aang.config.schema import ROWS, Section, TrainConfig
+from aang.config.schema import DEFAULT_RECIPE, DEFAULT_SPACE, ROWS, Section, TrainConfig
 from aang.config.values import Settings, parse_settings
 from aang_core.errors import ConfigError, PluginError, UnknownNameError
-from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
-from aang_core.objectives.recipes import find_recipe
 from aang_core.objectives.space import name_in_full
-from aang_core.plugins.primitive import CORE
-from aang_core.plugins.registry import RecipeEntry, Registry
+from aang_core.plugins.primitive import CORE, RecipeEntry
+from aang_core.plugins.registry import DEFAULT_WEIGHTER, Registry
 from aang_core.storage.yaml_source import NumberLoader, parse_yaml
 
 SectionT = TypeVar("SectionT", bound=Section)
@@ -79,7 +77,7 @@ def resolve_config(
     given = _together(from_file, from_options)
     own_rows = {name for name in ROWS if given.get(name) is not None}
     if given.get("recipe") is not None:
-        given = _with_recipe(find_recipe(str(given["recipe"]), registry), given, registry)
+        given = _with_recipe(registry.recipes.find(str(given["recipe"])), given, registry)
     if given.get("aux_task") and given.get("space") is None:
         given["space"] = AUXILIARY_TASKS
     is_demo = all(given.get(name) is None for name in ("train", "dataset", "target"))
@@ -162,7 +160,7 @@ def resolve_training(
         return resolve_config(from_file, from_options, registry)
     recipe = registry.as_meant_by(CORE).recipes.in_full(DEFAULT_RECIPE)
     try:
-        find_recipe(recipe, registry)
+        registry.recipes.find(recipe)
     except UnknownNameError as error:
         raise UnknownNameError(
             f"{error}. It is what aang train does by default; --recipe, or --space and --weighter, "
@@ -194,7 +192,7 @@ def without_default_recipe(config: TrainConfig, registry: Registry) -> TrainConf
     """
     if config.recipe is None or not _has_default_recipe(config):
         return None
-    recipe = find_recipe(config.recipe, registry)
+    recipe = registry.recipes.find(config.recipe)
     own = _own_settings(recipe, registry.as_meant_by(recipe.origin.distribution))
     kept = {
         name: {o: value for o, value in of.items() if own.get(name, {}).get(o, ...) != value}
@@ -294,5 +292,7 @@ def no_such_option(name: str, command: str, known: Iterable[str]) -> str:
     """The message about an option that ``command`` does not have, with a similar one if any."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f"{name}: there is no such option; " + (
-        f"did you mean {near[0]}?" if near else f"{command} --help lists them"
+        f"did you mean {near[0]}?"
+        if near
+        else f"{command} --help lists them; one of a plug-in in a file needs aang --plugin FILE.py"
     )

@@ -36,9 +36,20 @@ from aang.config.values import (
 )
 from aang.corpora.columns import Columns
 from aang.corpora.places import REST, plain_name, task_name
-from aang_core.objectives.defaults import DEFAULT_RECIPE, DEFAULT_SPACE, DEFAULT_WEIGHTER
-from aang_core.plugins.registry import OptionEntry
+from aang_core.plugins.primitive import OptionEntry
+from aang_core.plugins.registry import DEFAULT_WEIGHTER
 from aang_core.training.evaluation import Metric
+
+DEFAULT_RECIPE = "contrast"
+"""The recipe of ``aang train`` without a recipe, space, weighter and auxiliary task.
+
+Defaults are fixed names that plug-ins register, not "whatever is installed and fits": installing a
+plug-in must not change what a command trains, or the names of its weights. If the plug-in is
+missing, the error says what to install.
+"""
+
+DEFAULT_SPACE = "td"
+"""The default of ``--space``."""
 
 _TASK_NAME = re.compile(r"[a-z0-9-]+")
 

@@ -19,8 +19,7 @@ from transformers import PreTrainedTokenizerBase
 
 from aang.corpora.cache import make_folder
 from aang.corpora.tokenizer import special_ids, tokenizer_digest
-from aang_core.storage.checksums import digest_of
-from aang_core.storage.durable import writing
+from aang_core.storage.durable import digest_of, writing
 
 _CONTENT = 4
 """Increase when what is stored or its fingerprint changes, so that older files are not used."""

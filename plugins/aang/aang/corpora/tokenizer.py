@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 from aang.task_types.task_type import Offsets
 from aang.task_types.words import is_unspaced, letter_runs
 from aang_core.errors import ModelError
-from aang_core.objectives.stages.vocabulary import Vocabulary
+from aang_core.objectives.stages.rows import Vocabulary
 
 _NOT_OF_IDS = frozenset(
     {

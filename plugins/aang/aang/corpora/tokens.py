@@ -16,7 +16,7 @@ from aang.corpora.tokenizer import name_of, token_offsets, vocabulary_size
 from aang.task_types.task_type import NO_LABEL, EncodedLabels, Offsets, TaskType
 from aang_core.errors import ConfigError, DataError, ModelError
 from aang_core.objectives.stages.data import Example, ReadReport
-from aang_core.objectives.stages.output import DocumentStatistics
+from aang_core.objectives.stages.rows import DocumentStatistics
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,6 @@ from aang.runs.training import During, join
 from aang_core.cli.output import echo, note, note_once
 from aang_core.errors import AangError, ConfigError
 from aang_core.plugins import Plugins, load_plugins
-from aang_core.plugins.loading import shadow_notice
 from aang_core.tasks.processes import Processes
 from aang_core.training.interruption import Interrupted, interruptible
 from aang_core.turns import training_turn
@@ -87,7 +86,7 @@ def train(
         if name not in schema:
             raise ConfigError(no_such_option(name, "aang train", names))
     for record in plugins.shadowed:
-        note(shadow_notice(record))
+        note(record.notice)
     with errors_in_python(names), ExitStack() as stack:
         given = GivenData.of(options)
         file, folder = (None if path is None else Path(path) for path in (config, resume))

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from aang.runs.schema import Count, DevScores, FilePart, Part, Result
 from aang_core.errors import DataError
-from aang_core.storage.checksums import difference, summary
+from aang_core.storage.durable import difference, summary
 from aang_core.storage.run_folder import RunFolder
 
 FileT = TypeVar("FileT", bound=FilePart)

@@ -15,9 +15,9 @@ from aang.corpora.labelled import texts_of
 from aang.corpora.tables import stream_table
 from aang.corpora.text_files import LONGEST_LINE, well_formed, well_formed_value
 from aang.runs.predict import PREDICTED, Prediction, Predictor, Text
+from aang_core.cli.output import ACTING, one_line, printable
 from aang_core.errors import ConfigError, DataError
 from aang_core.objectives.stages import ReadReport
-from aang_core.printable import ACTING, one_line, printable
 from aang_core.storage.durable import csv_line, whole_file, writing
 
 Format = Literal["jsonl", "csv"]

@@ -24,7 +24,7 @@ from aang.runs.schema import (
 from aang_core.errors import ConfigError, DataError, UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import plugin_differences
-from aang_core.storage.checksums import digest_of
+from aang_core.storage.durable import digest_of
 from aang_core.training.evaluation import Metric, shown_score
 
 if TYPE_CHECKING:
@@ -282,7 +282,7 @@ class Run:
             DataError: the data cannot be used; the message names the row.
 
         Examples:
-            >>> from aang_core import train
+            >>> from aang import train
             >>> data = (10 * ["It rains again.", "What a fine day!"], 10 * ["bad", "good"])
             >>> run = train(train=data, weighter="single-task", steps=2, quiet=True)
             >>> list(run.predict("It snows.").columns)
@@ -317,7 +317,7 @@ class Run:
             DataError: the data cannot be used, or has no class that the classifier knows.
 
         Examples:
-            >>> from aang_core import train
+            >>> from aang import train
             >>> data = (10 * ["It rains again.", "What a fine day!"], 10 * ["bad", "good"])
             >>> run = train(train=data, weighter="single-task", steps=2, quiet=True)
             >>> list(run.evaluate((["It snows."], ["bad"])).classes.columns)

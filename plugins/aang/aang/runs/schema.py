@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from aang_core.plugins.traits import ONE_CLASS
+from aang_core.plugins.registry import ONE_CLASS
 from aang_core.training.evaluation import Loss, Metric, shown_score
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]

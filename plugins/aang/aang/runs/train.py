@@ -31,7 +31,7 @@ from aang.runs.training import During, build_trainer, checkpoints_in
 from aang_core.errors import PluginError
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import Plugins
-from aang_core.storage.checksums import summary
+from aang_core.storage.durable import summary
 from aang_core.storage.run_folder import RunFolder
 from aang_core.training.trainer import Observer
 

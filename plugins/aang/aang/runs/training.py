@@ -23,8 +23,7 @@ from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.engine import check_engine
 from aang_core.gradients.passes import Passes, Precision
-from aang_core.plugins.primitive import Primitive
-from aang_core.plugins.registry import TargetEntry
+from aang_core.plugins.primitive import Primitive, TargetEntry
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
