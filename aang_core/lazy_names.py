@@ -3,7 +3,7 @@
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -41,22 +41,3 @@ def lazy_index(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
 
     names = sorted(home_of)
     return get, names.copy, names
-
-
-def lazy_names(
-    package: str, homes: Mapping[str, str]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make the ``__getattr__`` and the ``__dir__`` of an index that lists its names itself.
-
-    Args:
-        package: the name of the package.
-        homes: for each module, by its full name, the public names in it, separated by spaces.
-    """
-    home_of = {name: module for module, names in homes.items() for name in names.split()}
-
-    def get(name: str) -> Any:
-        if name not in home_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(home_of[name]), name)
-
-    return get, lambda: sorted(home_of)

@@ -32,7 +32,6 @@ from aang_core.gradients.dev_head import (
     EndTaskHead,
     FreshDevHead,
     RememberingDevHead,
-    choose_dev_head,
     fitted_dev_head,
 )
 from aang_core.gradients.engine import EngineFactory, EngineSettings, GradientEngine
@@ -75,7 +74,6 @@ __all__ = [
     "TaskClip",
     "assemble_statistics",
     "batch_norm_of",
-    "choose_dev_head",
     "fitted_dev_head",
     "mean_gradient",
     "members_of",

@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from aang_core.errors import ConfigError
-from aang_core.gradients import DevHeadSettings, EngineSettings, Passes, choose_dev_head
+from aang_core.gradients import DevHeadSettings, EngineSettings, Passes
+from aang_core.gradients.dev_head import choose_dev_head
 from aang_core.gradients.engine import Called, as_option, check_engine, choose_engine
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.weighting import Weighter, require_several_draws, require_whole_round

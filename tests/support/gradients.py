@@ -22,10 +22,9 @@ from aang_core.gradients import (
     Segment,
     StreamEngine,
     TaskClip,
-    choose_dev_head,
     passes,
 )
-from aang_core.gradients.dev_head import find_dev_heads, first_token
+from aang_core.gradients.dev_head import choose_dev_head, find_dev_heads, first_token
 from aang_core.gradients.engine import (
     as_argument,
     as_option,

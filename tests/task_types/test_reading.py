@@ -410,7 +410,7 @@ def test_text_of_typed_tables_is_a_name_even_if_it_spells_a_number(
 def test_infinity_among_whole_numbers_of_a_frame_is_no_score() -> None:
     """It is neither a class nor a number that could be learned."""
     columns = {"text": ["a", "b", "c"], "label": [1.0, 2.0, float("inf")]}
-    table = table_in_memory(columns, "train", Path("train.jsonl"), Columns())
+    table = table_in_memory(columns, "train", Columns())
     with pytest.raises(DataError, match=r"row 2: column 'label' holds inf, which is no class\."):
         load_task(table, table)
 
@@ -462,7 +462,7 @@ def test_names_are_classes_whatever_is_installed(tmp_path: Path, bare: Registry)
     for labels in (["a", "b"], [1, 2], ["1.5", "x", "y"]):
         path = write(tmp_path / "a.jsonl", rows_of(labels))
         assert load_task(path, path, registry=bare).task_type.name == "single-label"
-    with pytest.raises(AangError, match="ordinl; it is one of"):
+    with pytest.raises(AangError, match=r"ordinl.*it is one of: single-label"):
         load_task(path, path, task_type="ordinl", registry=bare)
 
 

@@ -5,13 +5,9 @@
 
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang_plugin_diagnose.objectives import Diagnosis
-
-__all__ = ["Diagnosis"]
-
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, {"aang_plugin_diagnose.objectives": "Diagnosis"})
+    from aang_plugin_diagnose.objectives import Diagnosis as Diagnosis
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -33,49 +33,23 @@ here are checked too. ``aang check-plugin`` runs all checks over a whole plug-in
 
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang_testing.data import check_data
-    from aang_testing.heads import SmallHeads
-    from aang_testing.outputs import check_output
-    from aang_testing.quadratic import Pull, QuadraticProblem, quadratic_problem
-    from aang_testing.representations import check_representation
-    from aang_testing.rows import VOCABULARY, SampleRows, corrupted_rows, token_rows
-    from aang_testing.transforms import check_transform
-    from aang_testing.weighters import check_weighter, task_cards
-    from aang_testing.workbench import RecordingWorkbench
-
-__all__ = [
-    "VOCABULARY",
-    "Pull",
-    "QuadraticProblem",
-    "RecordingWorkbench",
-    "SampleRows",
-    "SmallHeads",
-    "check_data",
-    "check_output",
-    "check_representation",
-    "check_transform",
-    "check_weighter",
-    "corrupted_rows",
-    "quadratic_problem",
-    "task_cards",
-    "token_rows",
-]
-
-_HOMES = {
-    "aang_testing.data": "check_data",
-    "aang_testing.heads": "SmallHeads",
-    "aang_testing.outputs": "check_output",
-    "aang_testing.quadratic": "Pull QuadraticProblem quadratic_problem",
-    "aang_testing.representations": "check_representation",
-    "aang_testing.rows": "VOCABULARY SampleRows corrupted_rows token_rows",
-    "aang_testing.transforms": "check_transform",
-    "aang_testing.weighters": "check_weighter task_cards",
-    "aang_testing.workbench": "RecordingWorkbench",
-}
-
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    from aang_testing.data import check_data as check_data
+    from aang_testing.heads import SmallHeads as SmallHeads
+    from aang_testing.outputs import check_output as check_output
+    from aang_testing.quadratic import Pull as Pull
+    from aang_testing.quadratic import QuadraticProblem as QuadraticProblem
+    from aang_testing.quadratic import quadratic_problem as quadratic_problem
+    from aang_testing.representations import check_representation as check_representation
+    from aang_testing.rows import VOCABULARY as VOCABULARY
+    from aang_testing.rows import SampleRows as SampleRows
+    from aang_testing.rows import corrupted_rows as corrupted_rows
+    from aang_testing.rows import token_rows as token_rows
+    from aang_testing.transforms import check_transform as check_transform
+    from aang_testing.weighters import check_weighter as check_weighter
+    from aang_testing.weighters import task_cards as task_cards
+    from aang_testing.workbench import RecordingWorkbench as RecordingWorkbench
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -12,42 +12,18 @@ This is the index of its public names; each is imported when it is first used:
 
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang.corpora.cache import atomic_write, cache_folder
-    from aang.corpora.places import find_files
-    from aang.corpora.text_files import read_lines, read_text_lines
-    from aang.from_python.estimator import AangClassifier
-    from aang.from_python.training import train
-    from aang.modeling.body import TrainedPart
-    from aang.modeling.encoder import TextModel
-    from aang.runs.run import Run
-
-__all__ = [
-    "AangClassifier",
-    "Run",
-    "TextModel",
-    "TrainedPart",
-    "atomic_write",
-    "cache_folder",
-    "find_files",
-    "read_lines",
-    "read_text_lines",
-    "train",
-]
-
-_HOMES = {
-    "aang.corpora.cache": "atomic_write cache_folder",
-    "aang.corpora.places": "find_files",
-    "aang.corpora.text_files": "read_lines read_text_lines",
-    "aang.from_python.estimator": "AangClassifier",
-    "aang.from_python.training": "train",
-    "aang.modeling.encoder": "TextModel",
-    "aang.modeling.body": "TrainedPart",
-    "aang.runs.run": "Run",
-}
-
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    from aang.corpora.cache import atomic_write as atomic_write
+    from aang.corpora.cache import cache_folder as cache_folder
+    from aang.corpora.places import find_files as find_files
+    from aang.corpora.text_files import read_lines as read_lines
+    from aang.corpora.text_files import read_text_lines as read_text_lines
+    from aang.from_python.estimator import AangClassifier as AangClassifier
+    from aang.from_python.training import train as train
+    from aang.modeling.body import TrainedPart as TrainedPart
+    from aang.modeling.encoder import TextModel as TextModel
+    from aang.runs.run import Run as Run
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -13,33 +13,15 @@ Public, for commands of plug-ins that compute something on the end task without 
 
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang.assembly.labelled_tasks import option_owners, without_unread_text
-    from aang.assembly.plan import metric_of
-    from aang.assembly.prediction import predict
-    from aang.assembly.sources import encoder_of, read_end_task
-    from aang_core.contracts import CheckedData
-
-__all__ = [
-    "CheckedData",
-    "encoder_of",
-    "metric_of",
-    "option_owners",
-    "predict",
-    "read_end_task",
-    "without_unread_text",
-]
-
-_HOMES = {
-    "aang.assembly.plan": "metric_of",
-    "aang.assembly.labelled_tasks": "option_owners without_unread_text",
-    "aang.assembly.prediction": "predict",
-    "aang.assembly.sources": "encoder_of read_end_task",
-    "aang_core.contracts": "CheckedData",
-}
-
-# Hidden from type checkers: otherwise they would accept any misspelled name.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    from aang.assembly.labelled_tasks import option_owners as option_owners
+    from aang.assembly.labelled_tasks import without_unread_text as without_unread_text
+    from aang.assembly.plan import metric_of as metric_of
+    from aang.assembly.prediction import predict as predict
+    from aang.assembly.sources import encoder_of as encoder_of
+    from aang.assembly.sources import read_end_task as read_end_task
+    from aang_core.contracts import CheckedData as CheckedData
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -29,40 +29,18 @@ which no file can hold.
 
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang.corpora.labelled_task import LabelledTask, TaskWithTexts
-    from aang.corpora.places import names_of_files
-    from aang.corpora.tables import read_table, stream_table
-    from aang.corpora.text_files import well_formed
-    from aang.corpora.text_streams import RepeatedTexts
-    from aang.corpora.tokens import tokenize
-    from aang.task_types.words import is_unspaced, letter_runs
-
-__all__ = [
-    "LabelledTask",
-    "RepeatedTexts",
-    "TaskWithTexts",
-    "is_unspaced",
-    "letter_runs",
-    "names_of_files",
-    "read_table",
-    "stream_table",
-    "tokenize",
-    "well_formed",
-]
-
-_HOMES = {
-    "aang.corpora.labelled_task": "LabelledTask TaskWithTexts",
-    "aang.corpora.places": "names_of_files",
-    "aang.corpora.text_streams": "RepeatedTexts",
-    "aang.corpora.tables": "read_table stream_table",
-    "aang.corpora.text_files": "well_formed",
-    "aang.corpora.tokens": "tokenize",
-    "aang.task_types.words": "is_unspaced letter_runs",
-}
-
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    from aang.corpora.labelled_task import LabelledTask as LabelledTask
+    from aang.corpora.labelled_task import TaskWithTexts as TaskWithTexts
+    from aang.corpora.places import names_of_files as names_of_files
+    from aang.corpora.tables import read_table as read_table
+    from aang.corpora.tables import stream_table as stream_table
+    from aang.corpora.text_files import well_formed as well_formed
+    from aang.corpora.text_streams import RepeatedTexts as RepeatedTexts
+    from aang.corpora.tokens import tokenize as tokenize
+    from aang.task_types.words import is_unspaced as is_unspaced
+    from aang.task_types.words import letter_runs as letter_runs
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -9,33 +9,17 @@ body, each a :class:`TransformersHead`.
 
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang.modeling.body import EncoderBody, TrainedPart, layers_of
-    from aang.modeling.encoder import TextModel, load_text_model
-    from aang.modeling.heads import EncoderHeads, TransformersHead
-    from aang.modeling.loading import load_classifier, load_tokenizer
-
-__all__ = [
-    "EncoderBody",
-    "EncoderHeads",
-    "TextModel",
-    "TrainedPart",
-    "TransformersHead",
-    "layers_of",
-    "load_classifier",
-    "load_text_model",
-    "load_tokenizer",
-]
-
-_HOMES = {
-    "aang.modeling.body": "EncoderBody TrainedPart layers_of",
-    "aang.modeling.encoder": "TextModel load_text_model",
-    "aang.modeling.heads": "EncoderHeads TransformersHead",
-    "aang.modeling.loading": "load_classifier load_tokenizer",
-}
-
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    from aang.modeling.body import EncoderBody as EncoderBody
+    from aang.modeling.body import TrainedPart as TrainedPart
+    from aang.modeling.body import layers_of as layers_of
+    from aang.modeling.encoder import TextModel as TextModel
+    from aang.modeling.encoder import load_text_model as load_text_model
+    from aang.modeling.heads import EncoderHeads as EncoderHeads
+    from aang.modeling.heads import TransformersHead as TransformersHead
+    from aang.modeling.loading import load_classifier as load_classifier
+    from aang.modeling.loading import load_tokenizer as load_tokenizer
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -20,58 +20,30 @@ Public, for commands of plug-ins that read runs or do work like a run:
 
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang.runs.before import settled_precision
-    from aang.runs.cores import usable_cores
-    from aang.runs.files import read_lines, read_part, refuse_links
-    from aang.runs.inputs import recorded_draw
-    from aang.runs.linear_controls import PENALTIES, TF_IDF, linear_result, tf_idf
-    from aang.runs.model_card import Origins, card_of, languages_in, longest_text
-    from aang.runs.schema import ChosenScores, Cost, DevScores, Result
-    from aang.runs.training import choose_device
-    from aang_core.training.evaluation import shown_score
-    from aang_core.training.interruption import Interrupted, interruptible
-
-__all__ = [
-    "PENALTIES",
-    "TF_IDF",
-    "ChosenScores",
-    "Cost",
-    "DevScores",
-    "Interrupted",
-    "Origins",
-    "Result",
-    "card_of",
-    "choose_device",
-    "interruptible",
-    "languages_in",
-    "linear_result",
-    "longest_text",
-    "read_lines",
-    "read_part",
-    "recorded_draw",
-    "refuse_links",
-    "settled_precision",
-    "shown_score",
-    "tf_idf",
-    "usable_cores",
-]
-
-_HOMES = {
-    "aang.runs.cores": "usable_cores",
-    "aang.runs.before": "settled_precision",
-    "aang.runs.files": "read_lines read_part refuse_links",
-    "aang.runs.inputs": "recorded_draw",
-    "aang.runs.linear_controls": "PENALTIES TF_IDF linear_result tf_idf",
-    "aang.runs.model_card": "Origins card_of languages_in longest_text",
-    "aang.runs.schema": "ChosenScores Cost DevScores Result",
-    "aang.runs.training": "choose_device",
-    "aang_core.training.evaluation": "shown_score",
-    "aang_core.training.interruption": "Interrupted interruptible",
-}
-
-# Hidden from type checkers: otherwise they would accept any misspelled name.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    from aang.runs.before import settled_precision as settled_precision
+    from aang.runs.cores import usable_cores as usable_cores
+    from aang.runs.files import read_lines as read_lines
+    from aang.runs.files import read_part as read_part
+    from aang.runs.files import refuse_links as refuse_links
+    from aang.runs.inputs import recorded_draw as recorded_draw
+    from aang.runs.linear_controls import PENALTIES as PENALTIES
+    from aang.runs.linear_controls import TF_IDF as TF_IDF
+    from aang.runs.linear_controls import linear_result as linear_result
+    from aang.runs.linear_controls import tf_idf as tf_idf
+    from aang.runs.model_card import Origins as Origins
+    from aang.runs.model_card import card_of as card_of
+    from aang.runs.model_card import languages_in as languages_in
+    from aang.runs.model_card import longest_text as longest_text
+    from aang.runs.schema import ChosenScores as ChosenScores
+    from aang.runs.schema import Cost as Cost
+    from aang.runs.schema import DevScores as DevScores
+    from aang.runs.schema import Result as Result
+    from aang.runs.training import choose_device as choose_device
+    from aang_core.training.evaluation import shown_score as shown_score
+    from aang_core.training.interruption import Interrupted as Interrupted
+    from aang_core.training.interruption import interruptible as interruptible
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

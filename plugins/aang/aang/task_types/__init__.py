@@ -18,62 +18,30 @@ Public, for kinds of plug-ins:
 
 from typing import TYPE_CHECKING
 
-from aang_core.lazy_names import lazy_names
+from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
-    from aang.task_types.cells import Cell, class_name, listed, number, spells_missing, text_of
-    from aang.task_types.single_label import SingleLabel
-    from aang.task_types.task_type import (
-        NO_LABEL,
-        Decoded,
-        EncodedLabels,
-        Errors,
-        LabelColumn,
-        Offsets,
-        TaskType,
-    )
-    from aang.task_types.words import is_unspaced, word_places
-    from aang.task_types.written_lists import are_lists, list_in, list_of, plain
-    from aang_core.objectives.stages.data import Label
-    from aang_core.training.evaluation import per_class
-
-__all__ = [
-    "NO_LABEL",
-    "Cell",
-    "Decoded",
-    "EncodedLabels",
-    "Errors",
-    "Label",
-    "LabelColumn",
-    "Offsets",
-    "SingleLabel",
-    "TaskType",
-    "are_lists",
-    "class_name",
-    "is_unspaced",
-    "list_in",
-    "list_of",
-    "listed",
-    "number",
-    "per_class",
-    "plain",
-    "spells_missing",
-    "text_of",
-    "word_places",
-]
-
-_HOMES = {
-    "aang_core.objectives.stages.data": "Label",
-    "aang.task_types.cells": ("Cell class_name listed number spells_missing text_of"),
-    "aang.task_types.single_label": "SingleLabel",
-    "aang.task_types.task_type": (
-        "NO_LABEL Decoded EncodedLabels Errors LabelColumn Offsets TaskType"
-    ),
-    "aang.task_types.words": "is_unspaced word_places",
-    "aang.task_types.written_lists": "are_lists list_in list_of plain",
-    "aang_core.training.evaluation": "per_class",
-}
-
-# Hidden from type checkers: with it they would take any misspelled name for an attribute.
-if not TYPE_CHECKING:
-    __getattr__, __dir__ = lazy_names(__name__, _HOMES)
+    from aang.task_types.cells import Cell as Cell
+    from aang.task_types.cells import class_name as class_name
+    from aang.task_types.cells import listed as listed
+    from aang.task_types.cells import number as number
+    from aang.task_types.cells import spells_missing as spells_missing
+    from aang.task_types.cells import text_of as text_of
+    from aang.task_types.single_label import SingleLabel as SingleLabel
+    from aang.task_types.task_type import NO_LABEL as NO_LABEL
+    from aang.task_types.task_type import Decoded as Decoded
+    from aang.task_types.task_type import EncodedLabels as EncodedLabels
+    from aang.task_types.task_type import Errors as Errors
+    from aang.task_types.task_type import LabelColumn as LabelColumn
+    from aang.task_types.task_type import Offsets as Offsets
+    from aang.task_types.task_type import TaskType as TaskType
+    from aang.task_types.words import is_unspaced as is_unspaced
+    from aang.task_types.words import word_places as word_places
+    from aang.task_types.written_lists import are_lists as are_lists
+    from aang.task_types.written_lists import list_in as list_in
+    from aang.task_types.written_lists import list_of as list_of
+    from aang.task_types.written_lists import plain as plain
+    from aang_core.objectives.stages.data import Label as Label
+    from aang_core.training.evaluation import per_class as per_class
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

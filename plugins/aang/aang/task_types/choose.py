@@ -1,7 +1,7 @@
 """Chooses the kind of end task: by name, from the labels of the data, or from a saved model."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Any
+from typing import TYPE_CHECKING, Any
 
 from aang.task_types.cells import number, refuse_alike
 from aang.task_types.written_lists import list_of, plain
