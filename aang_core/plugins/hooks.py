@@ -74,6 +74,9 @@ def implemented_hooks(plugin: object) -> dict[str, pluggy.HookImpl]:
     known, found = hook_names(), {}
     for caller in manager.get_hookcallers(plugin) or []:
         (hook,) = caller.get_hookimpls()
+        function = inspect.unwrap(hook.function)
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise _wrong(function, f"{caller.name} must be a plain function, without yield or async")
         if caller.has_spec():
             found[caller.name] = hook
         # optionalhook is pluggy's way to say that an older core may not know the hook.

@@ -85,8 +85,7 @@ def test_a_plugin_that_fails_does_not_lose_the_run(
             "def aang_after_training(runs): pass",
             "{'runs'} are declared in the hookimpl but can not be found",
         ),
-        ("def aang_after_training(): pass", "aang_after_training takes no argument"),
-        ("def aang_after_training(run): yield", "is a generator or a coroutine"),
+        ("def aang_after_training(run): yield", "must be a plain function, without yield or async"),
     ],
 )
 def test_hooks_of_the_wrong_form_are_refused(tmp_path: Path, code: str, says: str) -> None:

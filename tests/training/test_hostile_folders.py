@@ -282,19 +282,6 @@ def test_a_comparison_writes_through_no_link(aang: Aang, tmp_path: Path, outside
     assert outside.read_text() == SECRET
 
 
-def test_a_comparison_of_a_million_runs_is_refused(aang: Aang, tmp_path: Path) -> None:
-    spec = tmp_path / "spec.yaml"
-    options = (
-        *("lr", "head_lr", "weight_decay", "steps", "eval_every", "patience", "batch_size"),
-        *("aux_batch_size", "dev_batch_size"),
-    )
-    grid = ", ".join(f"{name}: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]" for name in options)
-    spec.write_text(f"tasks: {{a: {{}}}}\nmethods: {{m: {{}}}}\ngrid: {{{grid}}}\n")
-    done = aang("compare", spec, "--out", tmp_path / "comparison")
-    assert done.status == 2
-    assert "3000000000 runs" in done.err
-
-
 def test_a_run_is_named_after_a_file_of_any_name(
     aang: Aang,
     train_options: list[object],

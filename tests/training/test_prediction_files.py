@@ -257,7 +257,7 @@ def test_damage_that_is_reached_while_reading(aang: Aang, classifier: Path, tmp_
         (b'{"text": "caf\xe9"}\n', "in.jsonl:4: not UTF-8 text"),
         (b'{"text": "a\0"}\n', "in.jsonl:4: a null byte"),
         (b"{oops\n", "in.jsonl:4: this is not valid JSON"),
-        (b"[]\n", "in.jsonl:4: expected one JSON object a line"),
+        (b"[]\n", "in.jsonl:4: expected a JSON object"),
     ):
         data.write_bytes(good + damage)
         assert says in refused(aang, classifier, "--data", data)
