@@ -84,8 +84,6 @@ if TYPE_CHECKING:
     from aang_core.tasks.workbench import DevLossAlong as DevLossAlong
     from aang_core.tasks.workbench import Update as Update
     from aang_core.tasks.workbench import Workbench as Workbench
-    from aang_core.training.evaluation import Metric as Metric
-    from aang_core.training.evaluation import scores as scores
     from aang_core.training.optimization import OptimizerSettings as OptimizerSettings
     from aang_core.training.trainer import Observer as Observer
 else:

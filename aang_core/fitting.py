@@ -20,7 +20,6 @@ from aang_core.tasks.processes import processes_of_environment
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import TaskCard, Weighter
 from aang_core.training.bench import RunTasks, StepSettings
-from aang_core.training.evaluation import Metric
 from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.rows import RowBudget
 from aang_core.training.setup import TrainingSettings, make_trainer
@@ -68,7 +67,7 @@ class FitOptions(BaseModel):
     steps: int = Field(400, gt=0)
     eval_every: int = Field(25, gt=0)
     patience: int = Field(8, gt=0)
-    metric: Metric = "accuracy"
+    metric: str = "accuracy"
     batch_size: int = Field(32, gt=0)
     dev_batch_size: int = Field(32, gt=0)
     aux_batch_size: int = Field(32, gt=0)

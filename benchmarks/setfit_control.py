@@ -25,6 +25,7 @@ from aang.assembly.sources import encoder_of, read_end_task
 from aang.config import TrainConfig
 from aang.corpora.labelled_task import LabelledTask
 from aang.runs import ChosenScores
+from aang.task_types.metrics import scores
 from aang_plugin_compare.cells import Cell
 from aang_plugin_compare.control_results import (
     FOLDER,
@@ -42,7 +43,6 @@ from aang_core.errors import ConfigError
 from aang_core.objectives.stages import Example, ReadReport
 from aang_core.plugins import load_plugins
 from aang_core.storage.lock import locked
-from aang_core.training.evaluation import scores
 
 NAME = "setfit"
 

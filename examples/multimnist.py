@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import FitResult, OptimizerSettings, TensorTask, fit, scores
+from aang_core import FitResult, OptimizerSettings, TensorTask, fit
 
 TASKS = ("top-left", "bottom-right")
 SIZES = {"train": 8000, "dev": 1000, "test": 1000}
@@ -117,7 +117,7 @@ def train(
     def score(part: str) -> Mapping[str, float]:
         images, labels = parts[part]
         predicted = heads[target](body(images)).argmax(dim=1)
-        return scores(labels[target].tolist(), predicted.tolist())
+        return {"accuracy": (predicted == labels[target]).float().mean().item()}
 
     (helper,) = (name for name in TASKS if name != target)
     epoch = -(-sizes["train"] // BATCH)

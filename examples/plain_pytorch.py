@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, mse_loss
 
-from aang_core import OptimizerSettings, TensorTask, fit, scores
+from aang_core import OptimizerSettings, TensorTask, fit
 
 
 def main(weighter: str = "static") -> None:
@@ -36,7 +36,7 @@ def main(weighter: str = "static") -> None:
     @torch.no_grad()
     def score(first: int, last: int) -> dict[str, float]:
         predicted = head(body(x[first:last])).argmax(dim=1)
-        return scores(inside[first:last].tolist(), predicted.tolist())
+        return {"accuracy": (predicted == inside[first:last]).float().mean().item()}
 
     result = fit(
         body,

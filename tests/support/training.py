@@ -5,12 +5,12 @@ from aang.runs import devices
 from aang.runs.computing import check_compiler, check_precision, in_effect, settle_precision
 from aang.runs.cores import usable_cores
 from aang.runs.memory import ReturnsFreeMemory, running_out_told
+from aang.task_types.metrics import per_class
 
 from aang_core.tasks.processes import ALONE, Processes, local_rank, processes_of_environment
 from aang_core.tasks.weighting import SingleTask
 from aang_core.training.bench import RunTasks, StepSettings, TrainingBench
 from aang_core.training.checkpoint import Checkpointer, load_checkpoint, save_checkpoint
-from aang_core.training.evaluation import per_class
 from aang_core.training.interruption import Interrupted, Interruption
 from aang_core.training.model_state import FrozenPart, ModelState
 from aang_core.training.numbers import LossMeans, SignalMean, problem_of

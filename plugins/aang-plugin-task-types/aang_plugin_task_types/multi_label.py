@@ -13,6 +13,7 @@ from aang.task_types import (
     Errors,
     Label,
     LabelColumn,
+    Metric,
     Offsets,
     TaskType,
     are_lists,
@@ -25,7 +26,7 @@ from aang.task_types import (
 from torch import Tensor
 from torch.nn import functional
 
-from aang_core import DataError, Metric, ReadReport, RowLosses
+from aang_core import DataError, ReadReport, RowLosses
 
 SEPARATORS = ("|", ";", ",")
 """What may stand between the classes of a cell of text; the first that a column has is taken."""

@@ -13,6 +13,7 @@ from aang.task_types import (
     EncodedLabels,
     Label,
     LabelColumn,
+    Metric,
     Offsets,
     TaskType,
     number,
@@ -21,7 +22,7 @@ from aang.task_types import (
 )
 from torch import Tensor, nn
 
-from aang_core import DataError, Metric, ModelError, ReadReport, RowLosses
+from aang_core import DataError, ModelError, ReadReport, RowLosses
 
 OUTPUT = "value"
 """The name of the only number that the head computes."""

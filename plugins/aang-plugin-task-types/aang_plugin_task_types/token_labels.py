@@ -15,6 +15,7 @@ from aang.task_types import (
     Errors,
     Label,
     LabelColumn,
+    Metric,
     Offsets,
     SingleLabel,
     is_unspaced,
@@ -24,7 +25,7 @@ from aang.task_types import (
 from torch import Tensor
 from torch.nn import functional
 
-from aang_core import Metric, ReadReport, RowLosses, TaggedWord
+from aang_core import ReadReport, RowLosses, TaggedWord
 from aang_plugin_task_types.tagged_words import OUTSIDE, tokens_in, words_of_lists, words_of_spans
 
 _PREFIXED = re.compile(r"[BIESLU]-.+")

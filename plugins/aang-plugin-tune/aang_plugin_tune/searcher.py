@@ -10,12 +10,13 @@ from threading import Event, RLock
 
 from aang.config import recorded_config
 from aang.runs import DevScores, Result, read_lines, read_part
+from aang.task_types import Metric
 from aang_plugin_compare.cells import Job
 from aang_plugin_compare.run_folders import remove_checkpoints
 from aang_plugin_compare.runner import Runs, wait_for
 from optuna.trial import Trial
 
-from aang_core import AangError, DataError, Metric
+from aang_core import AangError, DataError
 from aang_plugin_tune.search import Search
 from aang_plugin_tune.study import Study, Tried, all_failed, trial_folder
 

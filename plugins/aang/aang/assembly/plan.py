@@ -20,8 +20,8 @@ from aang_core.tasks.weighting import require_several_draws
 
 if TYPE_CHECKING:
     from aang.assembly.labelled_tasks import TaskFiles
+    from aang.task_types.metrics import Metric
     from aang.task_types.task_type import TaskType
-    from aang_core.training.evaluation import Metric
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
 

@@ -10,9 +10,9 @@ import click
 from aang.cli.saved_model import ClassifierOptions, model_argument
 from aang.cli.schema_options import given_options, options_of
 from aang.config import Positive, validated
+from aang.task_types.metrics import shown_score
 from aang_core.cli.output import echo, note, print_table
 from aang_core.plugins import Plugins
-from aang_core.training.evaluation import shown_score
 
 if TYPE_CHECKING:
     from aang.runs.schema import PartEvaluation

@@ -17,9 +17,9 @@ from aang.runs.encoder_training import METRIC
 from aang.runs.outcome import peak_memory_bytes
 from aang.runs.summary import duration
 from aang.runs.training import Observe
+from aang.task_types.metrics import shown_score
 from aang_core.cli.output import echo, one_line
 from aang_core.tasks.signals import END_TASK
-from aang_core.training.evaluation import shown_score
 
 MEASURED = 4
 """Steps after which the time of all steps is estimated."""

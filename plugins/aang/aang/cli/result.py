@@ -4,8 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from aang.task_types.metrics import shown_score
 from aang_core.cli.output import echo, folded, one_line, print_table
-from aang_core.training.evaluation import shown_score
 
 if TYPE_CHECKING:
     from aang.runs.run import Run

@@ -36,9 +36,9 @@ from aang.config.values import (
 )
 from aang.corpora.columns import Columns
 from aang.corpora.places import REST, plain_name, task_name
+from aang.task_types.metrics import Metric
 from aang_core.plugins.primitive import OptionEntry
 from aang_core.plugins.registry import DEFAULT_WEIGHTER
-from aang_core.training.evaluation import Metric
 
 DEFAULT_RECIPE = "contrast"
 """The recipe of ``aang train`` without a recipe, space, weighter and auxiliary task.

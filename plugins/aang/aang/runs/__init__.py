@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from aang.runs.schema import DevScores as DevScores
     from aang.runs.schema import Result as Result
     from aang.runs.training import choose_device as choose_device
-    from aang_core.training.evaluation import shown_score as shown_score
+    from aang.task_types.metrics import shown_score as shown_score
     from aang_core.training.interruption import Interrupted as Interrupted
     from aang_core.training.interruption import interruptible as interruptible
 else:

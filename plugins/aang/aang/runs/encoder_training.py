@@ -31,6 +31,7 @@ from aang.runs.training import (
     settings_alone,
     trained_alone,
 )
+from aang.task_types.metrics import LOG_LIKELIHOOD
 from aang_core.contracts import CheckedOutput
 from aang_core.errors import DataError
 from aang_core.gradients.passes import Passes
@@ -40,7 +41,6 @@ from aang_core.tasks.processes import Processes
 from aang_core.tasks.task import Batch, RowLosses, Task
 from aang_core.training.bench import RunTasks
 from aang_core.training.checkpoint import Checkpointer
-from aang_core.training.evaluation import LOG_LIKELIHOOD
 from aang_core.training.setup import TrainingSettings
 from aang_core.training.trainer import Schedule, Watching
 

@@ -22,9 +22,9 @@ from torch import Tensor
 from aang.corpora.labelled_task import LabelledTask
 from aang.runs.evaluate import intervals_of
 from aang.runs.schema import Scores
+from aang.task_types.metrics import Metric
 from aang.task_types.task_type import TaskType
 from aang_core.objectives.stages import Example, ReadReport
-from aang_core.training.evaluation import Metric
 
 TF_IDF = "tf-idf"
 """The name of the control that every run has."""

@@ -17,10 +17,10 @@ from yaml import YAMLError
 
 from aang.runs.run import Run
 from aang.task_types.choose import task_type_named
+from aang.task_types.metrics import shown_score
 from aang.task_types.task_type import TaskType
 from aang_core.cli.output import printable
 from aang_core.errors import AangError
-from aang_core.training.evaluation import shown_score
 
 LISTED = 10
 TRAINED_WITH = (

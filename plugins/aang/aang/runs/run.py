@@ -21,11 +21,11 @@ from aang.runs.schema import (
     Round,
     Scores,
 )
+from aang.task_types.metrics import Metric, shown_score
 from aang_core.errors import ConfigError, DataError, UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.loading import plugin_differences
 from aang_core.storage.durable import digest_of
-from aang_core.training.evaluation import Metric, shown_score
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Index

@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from aang.task_types.metrics import Loss, Metric, shown_score
 from aang_core.plugins.registry import ONE_CLASS
-from aang_core.training.evaluation import Loss, Metric, shown_score
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Number = Annotated[float, Field(allow_inf_nan=False)]

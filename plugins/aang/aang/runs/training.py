@@ -19,6 +19,7 @@ from aang.runs.devices import CPU, automatic_device, device_called
 from aang.runs.memory import ReturnsFreeMemory
 from aang.runs.preparation_config import PreparationConfig
 from aang.runs.schema import DevScores
+from aang.task_types.metrics import LOSS
 from aang_core.errors import AangError
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.engine import check_engine
@@ -30,7 +31,6 @@ from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
 from aang_core.tasks.weighting import TaskCard
 from aang_core.training.bench import RunTasks, StepSettings
 from aang_core.training.checkpoint import Checkpointer
-from aang_core.training.evaluation import LOSS
 from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.rows import RowBudget

@@ -12,8 +12,8 @@ Public, for kinds of plug-ins:
 - what reads cells: :func:`text_of`, :func:`class_name` and :func:`number`; :func:`spells_missing`;
   :func:`list_of`, :func:`list_in`, :func:`are_lists` and :func:`plain` for lists;
   :func:`word_places` and :func:`is_unspaced` for words;
-- what names and scores classes: :func:`listed`, :func:`per_class`, beside
-  :func:`aang_core.scores`.
+- what names and scores classes: :func:`listed`, :func:`scores` and :func:`per_class`, each score
+  a :data:`Metric`.
 """
 
 from typing import TYPE_CHECKING
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from aang.task_types.cells import number as number
     from aang.task_types.cells import spells_missing as spells_missing
     from aang.task_types.cells import text_of as text_of
+    from aang.task_types.metrics import Metric as Metric
+    from aang.task_types.metrics import per_class as per_class
+    from aang.task_types.metrics import scores as scores
     from aang.task_types.single_label import SingleLabel as SingleLabel
     from aang.task_types.task_type import NO_LABEL as NO_LABEL
     from aang.task_types.task_type import Decoded as Decoded
@@ -42,6 +45,5 @@ if TYPE_CHECKING:
     from aang.task_types.written_lists import list_of as list_of
     from aang.task_types.written_lists import plain as plain
     from aang_core.objectives.stages.data import Label as Label
-    from aang_core.training.evaluation import per_class as per_class
 else:
     __getattr__, __dir__, __all__ = lazy_index(__name__)

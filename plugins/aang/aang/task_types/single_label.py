@@ -9,10 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from aang.task_types.cells import Cell, class_name, text_of
-from aang.task_types.task_type import NO_LABEL, Decoded, EncodedLabels, Errors, Offsets, TaskType
-from aang_core.objectives.stages.data import Label, ReadReport
-from aang_core.tasks.task import RowLosses
-from aang_core.training.evaluation import (
+from aang.task_types.metrics import (
     Metric,
     confusion,
     majority_scores,
@@ -20,6 +17,9 @@ from aang_core.training.evaluation import (
     resampled_scores,
     scores,
 )
+from aang.task_types.task_type import NO_LABEL, Decoded, EncodedLabels, Errors, Offsets, TaskType
+from aang_core.objectives.stages.data import Label, ReadReport
+from aang_core.tasks.task import RowLosses
 
 MOST_CONFUSED = 1000
 """No confusion matrix above this many classes: it grows with their square."""

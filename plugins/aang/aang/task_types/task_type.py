@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from aang.task_types.cells import MOST_CLASSES, Cell, is_null, listed, note_look_alikes
+from aang.task_types.metrics import Metric
 from aang.task_types.written_lists import plain
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Label, ReadReport
 from aang_core.tasks.task import RowLosses
-from aang_core.training.evaluation import Metric
 
 NO_LABEL = -100
 """The label of a row or token that has none, which torch's cross-entropy leaves out."""

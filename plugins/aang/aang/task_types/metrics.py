@@ -51,7 +51,7 @@ def scores(labels: Sequence[int], predictions: Sequence[int]) -> Mapping[str, fl
         predictions: the predicted classes, as many.
 
     Examples:
-        >>> from aang_core import scores
+        >>> from aang.task_types import scores
         >>> for name, value in scores([0, 0, 1, 1], [0, 1, 1, 1]).items():
         ...     print(f"{name}: {value:.3f}")
         macro-f1: 0.733
