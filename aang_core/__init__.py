@@ -70,8 +70,6 @@ if TYPE_CHECKING:
     from aang_core.plugins.registry import Registry as Registry
     from aang_core.plugins.registry import did_you_mean as did_you_mean
     from aang_core.tasks.processes import Processes as Processes
-    from aang_core.tasks.signals import Signal as Signal
-    from aang_core.tasks.signals import StepSignals as StepSignals
     from aang_core.tasks.task import Batch as Batch
     from aang_core.tasks.task import RowLosses as RowLosses
     from aang_core.tasks.task import Task as Task
@@ -82,6 +80,8 @@ if TYPE_CHECKING:
     from aang_core.tasks.weighting import restored_by_task as restored_by_task
     from aang_core.tasks.weighting import softmax as softmax
     from aang_core.tasks.workbench import DevLossAlong as DevLossAlong
+    from aang_core.tasks.workbench import Signal as Signal
+    from aang_core.tasks.workbench import StepSignals as StepSignals
     from aang_core.tasks.workbench import Update as Update
     from aang_core.tasks.workbench import Workbench as Workbench
     from aang_core.training.optimization import OptimizerSettings as OptimizerSettings

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import click
 
-from aang_core.tasks.signals import END_TASK
+from aang_core.tasks.workbench import END_TASK
 from benchmarks.comparison_files import FOLDER
 from benchmarks.seed_runs import finished_runs
 from benchmarks.signal_quality.figures import Figure

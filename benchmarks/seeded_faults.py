@@ -227,7 +227,7 @@ FAULTS = (
     Fault(
         "storage",
         "only the newest checkpoint is kept",
-        "aang_core/storage/checkpoint_store.py",
+        "aang_core/storage/run_folder.py",
         "KEPT = 2",
         "KEPT = 1",
         ("tests/training/test_checkpoint_store.py",),

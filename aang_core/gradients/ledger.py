@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from aang_core.gradients.passes import LossScale
-from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals
 from aang_core.tasks.task import to_device
+from aang_core.tasks.workbench import AGAINST_DEV, Signal, StepSignals
 
 
 class TaskClip:

@@ -76,7 +76,8 @@ def implemented_hooks(plugin: object) -> dict[str, pluggy.HookImpl]:
         (hook,) = caller.get_hookimpls()
         function = inspect.unwrap(hook.function)
         if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
-            raise _wrong(function, f"{caller.name} must be a plain function, without yield or async")
+            what = f"{caller.name} must be a plain function, without yield or async"
+            raise _wrong(function, what)
         if caller.has_spec():
             found[caller.name] = hook
         # optionalhook is pluggy's way to say that an older core may not know the hook.

@@ -13,14 +13,13 @@ from typing import Any, get_args
 from aang_core.errors import AangError, PluginError, WeighterError, call_of_plugin, raised
 from aang_core.plugins.loading import plugin_of
 from aang_core.plugins.primitive import Primitive
-from aang_core.tasks.signals import Signal
 from aang_core.tasks.weighting import (
     TaskCard,
     Weighter,
     lacks_observe,
     problem_of_sum,
 )
-from aang_core.tasks.workbench import Workbench
+from aang_core.tasks.workbench import Signal, Workbench
 
 
 class CheckedWeighter(Weighter):

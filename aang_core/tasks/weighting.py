@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from aang_core.errors import ConfigError, PluginError
-from aang_core.tasks.signals import Signal, StepSignals
-from aang_core.tasks.workbench import Workbench
+from aang_core.tasks.workbench import Signal, StepSignals, Workbench
 
 Value = TypeVar("Value")
 

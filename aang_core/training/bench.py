@@ -13,10 +13,16 @@ from torch import nn
 from aang_core.errors import ConfigError, WeighterError
 from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.segments import Segment
-from aang_core.tasks.signals import AGAINST_DEV, END_TASK, Signal, StepSignals
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import problem_of_sum
-from aang_core.tasks.workbench import DevLossAlong, Update
+from aang_core.tasks.workbench import (
+    AGAINST_DEV,
+    END_TASK,
+    DevLossAlong,
+    Signal,
+    StepSignals,
+    Update,
+)
 from aang_core.training.model_state import FrozenPart, ModelState
 from aang_core.training.numbers import LossMeans, NumberPolicy, OnNan, SignalMean
 from aang_core.training.optimization import Optimization

@@ -11,9 +11,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from aang_core.errors import DataError, PluginError
-from aang_core.storage.checkpoint_store import CheckpointStore
 from aang_core.storage.durable import difference, summary
-from aang_core.storage.run_folder import RunFolder
+from aang_core.storage.run_folder import CheckpointStore, RunFolder
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.training.interruption import Interrupted, Interruption
 from aang_core.training.trainer import Trainer

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from aang_core.errors import NumericalError
 from aang_core.gradients.ledger import GradientStatistics
-from aang_core.tasks.signals import StepSignals, mean_signals
+from aang_core.tasks.workbench import StepSignals, mean_signals
 
 OnNan = Literal["stop", "skip"]
 

@@ -19,8 +19,8 @@ from aang_core.errors import OutOfMemoryError
 from aang_core.gradients.engine import GradientEngine
 from aang_core.gradients.ledger import GradientStatistics
 from aang_core.gradients.segments import Segment, members_of
-from aang_core.tasks.signals import Signal, StepSignals, mean_signals
 from aang_core.tasks.task import Batch
+from aang_core.tasks.workbench import Signal, StepSignals, mean_signals
 from aang_core.training.model_state import KeptBuffers, saved_places
 from aang_core.training.numbers import problem_of
 from aang_core.training.optimization import Optimization

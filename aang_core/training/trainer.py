@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from aang_core.errors import NumericalError
 from aang_core.tasks.processes import ALONE, Processes
-from aang_core.tasks.signals import StepSignals
 from aang_core.tasks.weighting import Weighter
+from aang_core.tasks.workbench import StepSignals
 from aang_core.training.bench import TrainingBench
 from aang_core.training.numbers import LossMeans
 from aang_core.training.rows import separate_dropout

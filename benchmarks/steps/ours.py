@@ -14,7 +14,7 @@ from aang_core.gradients import (
     StreamEngine,
 )
 from aang_core.gradients.passes import Precision
-from aang_core.tasks.signals import Signal
+from aang_core.tasks.workbench import Signal
 from benchmarks.steps.setting import StepInputs
 
 Way = Callable[[], object]

@@ -73,7 +73,7 @@ REFERENCE = {
         [
             "aang_core.tasks.weighting",
             "aang_core.tasks.workbench",
-            "aang_core.tasks.signals",
+            "aang_core.tasks.workbench",
             "aang_core.plugins.primitive",
         ],
     ),

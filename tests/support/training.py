@@ -7,6 +7,7 @@ from aang.runs.cores import usable_cores
 from aang.runs.memory import ReturnsFreeMemory, running_out_told
 from aang.task_types.metrics import per_class
 
+from aang_core.fitting import TrainingSettings, make_trainer
 from aang_core.tasks.processes import ALONE, Processes, local_rank, processes_of_environment
 from aang_core.tasks.weighting import SingleTask
 from aang_core.training.bench import RunTasks, StepSettings, TrainingBench
@@ -23,7 +24,6 @@ from aang_core.training.rows import (
     separate_dropout,
     share_rows,
 )
-from aang_core.training.setup import TrainingSettings, make_trainer
 from aang_core.training.step import is_out_of_memory
 from aang_core.training.trainer import Schedule, Trainer, Watching
 from aang_core.training.trials import DevSet

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aang_core.contracts import ContractError, expect
-from aang_core.tasks.signals import Signal, StepSignals
 from aang_core.tasks.weighting import TaskCard, Weighter, lacks_observe, problem_of_sum
+from aang_core.tasks.workbench import Signal, StepSignals
 from aang_testing.expectation import PROPERTY, expect_json
 from aang_testing.workbench import RecordingWorkbench
 

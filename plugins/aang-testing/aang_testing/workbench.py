@@ -8,8 +8,15 @@ from dataclasses import dataclass
 import torch
 
 from aang_core.contracts import expect
-from aang_core.tasks.signals import AGAINST_DEV, Signal, StepSignals, mean_signals
-from aang_core.tasks.workbench import DevLossAlong, Update, require_finite_score
+from aang_core.tasks.workbench import (
+    AGAINST_DEV,
+    DevLossAlong,
+    Signal,
+    StepSignals,
+    Update,
+    mean_signals,
+    require_finite_score,
+)
 
 Measure = Callable[[Mapping[str, float]], StepSignals]
 """Signals of a step, given its coefficients."""

@@ -25,9 +25,9 @@ from aang_core.errors import ConfigError, PluginError
 from aang_core.objectives.objective import Objective
 from aang_core.objectives.stages import CorruptedRows, Example
 from aang_core.tasks.checked_weighter import CheckedWeighter
-from aang_core.tasks.signals import END_TASK
 from aang_core.tasks.task import RowLosses
 from aang_core.tasks.weighting import TaskCard, Weighter, require_whole_round
+from aang_core.tasks.workbench import END_TASK
 from aang_core.training.rows import RowBudget, rows_together
 
 

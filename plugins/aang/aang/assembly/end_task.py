@@ -15,8 +15,8 @@ from aang.task_types.task_type import TaskType
 from aang_core.errors import ConfigError
 from aang_core.gradients.dev_head import first_token
 from aang_core.plugins.registry import did_you_mean
-from aang_core.tasks.signals import END_TASK
 from aang_core.tasks.task import Batch, RowLosses, Task
+from aang_core.tasks.workbench import END_TASK
 
 
 class EndTask(Task):

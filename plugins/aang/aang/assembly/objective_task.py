@@ -27,8 +27,8 @@ from aang_core.objectives.stages import (
     View,
     Vocabulary,
 )
-from aang_core.tasks.signals import END_TASK
 from aang_core.tasks.task import Batch, RowLosses, Task
+from aang_core.tasks.workbench import END_TASK
 
 RowsT = TypeVar("RowsT", PaddedRows, CorruptedRows, RowsBefore)
 

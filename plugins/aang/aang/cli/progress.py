@@ -19,7 +19,7 @@ from aang.runs.summary import duration
 from aang.runs.training import Observe
 from aang.task_types.metrics import shown_score
 from aang_core.cli.output import echo, one_line
-from aang_core.tasks.signals import END_TASK
+from aang_core.tasks.workbench import END_TASK
 
 MEASURED = 4
 """Steps after which the time of all steps is estimated."""

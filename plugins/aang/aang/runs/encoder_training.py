@@ -34,6 +34,7 @@ from aang.runs.training import (
 from aang.task_types.metrics import LOG_LIKELIHOOD
 from aang_core.contracts import CheckedOutput
 from aang_core.errors import DataError
+from aang_core.fitting import TrainingSettings
 from aang_core.gradients.passes import Passes
 from aang_core.plugins.primitive import Primitive
 from aang_core.storage.run_folder import RunFolder
@@ -41,7 +42,6 @@ from aang_core.tasks.processes import Processes
 from aang_core.tasks.task import Batch, RowLosses, Task
 from aang_core.training.bench import RunTasks
 from aang_core.training.checkpoint import Checkpointer
-from aang_core.training.setup import TrainingSettings
 from aang_core.training.trainer import Schedule, Watching
 
 METRIC = LOG_LIKELIHOOD

@@ -15,7 +15,7 @@ import torch
 from aang.assembly.assembly import Assembly
 from aang_core.errors import ConfigError, OutOfMemoryError
 from aang_core.tasks.processes import local_processes
-from aang_core.tasks.signals import AGAINST_DEV
+from aang_core.tasks.workbench import AGAINST_DEV
 from aang_core.training.step import in_a_line, is_out_of_memory
 
 _ROOM = 0.9

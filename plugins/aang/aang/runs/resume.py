@@ -15,9 +15,8 @@ from aang.config import TrainConfig, recorded_config
 from aang.corpora.places import PARTS, plain_name
 from aang_core.errors import AangError, ConfigError, DataError, LockedError, OutOfMemoryError
 from aang_core.plugins.registry import Registry
-from aang_core.storage.checkpoint_store import MANIFEST
 from aang_core.storage.lock import locked, refuse_if_locked
-from aang_core.storage.run_folder import RunFolder
+from aang_core.storage.run_folder import MANIFEST, RunFolder
 
 if TYPE_CHECKING:
     from aang_core.tasks.processes import Processes

@@ -9,7 +9,7 @@ from pydantic import Field
 from aang.assembly.assembly import Assembly
 from aang.corpora.labelled_task import contradictions, overlaps
 from aang.runs.schema import Count, DataSizes, DataStatistics, Number, Part
-from aang_core.tasks.signals import AGAINST_DEV, END_TASK
+from aang_core.tasks.workbench import AGAINST_DEV, END_TASK
 
 _LISTED = 8
 """Most classes that are named."""

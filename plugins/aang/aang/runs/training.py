@@ -21,6 +21,7 @@ from aang.runs.preparation_config import PreparationConfig
 from aang.runs.schema import DevScores
 from aang.task_types.metrics import LOSS
 from aang_core.errors import AangError
+from aang_core.fitting import TrainingSettings, can_train, check_trains, make_trainer
 from aang_core.gradients import DevHeadSettings, EngineSettings
 from aang_core.gradients.engine import check_engine
 from aang_core.gradients.passes import Passes, Precision
@@ -34,7 +35,6 @@ from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.interruption import Interruption
 from aang_core.training.optimization import OptimizerSettings
 from aang_core.training.rows import RowBudget
-from aang_core.training.setup import TrainingSettings, can_train, check_trains, make_trainer
 from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer, Watching
 
 if TYPE_CHECKING:
