@@ -11,7 +11,7 @@ import aang_core
 # Numbers, lists of words and exceptions need no example, and hookimpl is an object of pluggy's,
 # which the examples of the Register protocols use.
 EXEMPT = {
-    *("PLUGIN_API", "SELECTION_RATE", "STAGES", "Metric", "Signal", "Stage", "View", "hookimpl"),
+    *("PLUGIN_API", "SELECTION_RATE", "STAGES", "Signal", "Stage", "View", "hookimpl"),
     *("AmbiguousNameError", "ConfigError", "DataError", "LockedError", "ModelError"),
     *("PluginError", "SharedError", "UnknownNameError"),
 }
