@@ -57,3 +57,11 @@ def test_a_new_kind_from_files_to_predictions(
     done = aang(*asked[:-1], tmp_path / "other")
     assert done.status == 2
     assert "there is no kind of end task ordinal" in done.err
+    config = run / "model" / "config.json"
+    written = json.loads(config.read_text(encoding="utf-8"))
+    del written["end_task"]
+    config.write_text(json.dumps(written), encoding="utf-8")
+    (run / "model.json").unlink()
+    done = aang("--plugin", plugin, "predict", run, "A text.")
+    assert done.status == 2, "a kind whose mark is missing must not be taken for another"
+    assert "was trained as ordinal" in done.err

@@ -105,14 +105,14 @@ class Predictor:
                 task that no plug-in knows.
         """
         refuse_wrong_paths(source)
-        columns, folder, limit, pairs = Columns(), source, None, None
+        columns, folder, limit, pairs, trained_as = Columns(), source, None, None, None
         run = _run_of(source)
         if run is not None:
             folder = inside(run, finished_result(run).model)
             check_model(run, folder)
             config = recorded_config(run / "config.yaml")
             columns, limit = end_task_columns(config), config.max_length
-            pairs = columns.text_pair is not None
+            pairs, trained_as = columns.text_pair is not None, config.task_type
         try:
             model = load_classifier(str(folder), trust_remote_code=trust_remote_code)
             tokenizer = load_tokenizer(str(folder), trust_remote_code=trust_remote_code)
@@ -132,6 +132,13 @@ class Predictor:
             limit = UNKNOWN_LENGTH if unlimited else tokenizer.model_max_length
         longest = min(longest_row(model, tokenizer), limit)
         task_type = task_type_of_model(model.config, registry)
+        if trained_as not in (None, task_type.name):
+            raise ModelError(
+                f"{source}: was trained as {trained_as}, but the model that it saved is read as "
+                f"{task_type.name}, whose predictions would be wrong. Where a plug-in brings the "
+                "kind, load it (aang --plugin FILE.py); for its authors: of_model must recognise "
+                "what finish writes"
+            )
         return cls(model, tokenizer, longest, columns, task_type, pairs)
 
     def __getstate__(self) -> dict[str, Any]:
