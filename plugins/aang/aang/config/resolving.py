@@ -294,5 +294,6 @@ def no_such_option(name: str, command: str, known: Iterable[str]) -> str:
     return f"{name}: there is no such option; " + (
         f"did you mean {near[0]}?"
         if near
-        else f"{command} --help lists them; one of a plug-in in a file needs aang --plugin FILE.py"
+        else f"{command} --help lists them; one of a plug-in in a file needs aang --plugin FILE.py "
+        "or, in Python, AANG_LOAD_PLUGINS=FILE.py"
     )
