@@ -58,5 +58,14 @@ def drawn(
     generator: torch.Generator,
     keep: Callable[[Tensor], Tensor],
 ) -> DrawnDevHead:
-    """Make the dev head that ``--dev-head drawn`` stands for."""
+    """Make the dev head that ``--dev-head drawn`` stands for.
+
+    Raises:
+        AangError: it is named as the fit too, of which it has none.
+    """
+    if settings.fit in settings.plugins and settings.plugins[settings.fit].load() is drawn:
+        raise AangError(
+            f"--dev-head-fit {settings.fit}: chooses rows and fits nothing; give --dev-head "
+            f"{settings.fit}, and adamw or logistic as the fit"
+        )
     return DrawnDevHead(fitted_dev_head(settings, passes, generator, keep), passes, settings.rows)

@@ -8,14 +8,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import AangError, Batch, Task
+from aang_core import AangError, Batch, Task, load_plugins
 from tests.core.engine_steps import Classify
 from tests.support.gradients import (
     PENALTIES,
     DevHead,
+    DevHeadSettings,
     DrawnDevHead,
     LogisticDevHead,
     Passes,
+    choose_dev_head,
+    find_dev_heads,
     first_token,
 )
 
@@ -24,6 +27,13 @@ def test_without_rows_to_draw_nothing_is_fitted() -> None:
     head = DrawnDevHead(LogisticDevHead(), Passes(nn.Linear(1, 1), "fp32"), 3)
     with pytest.raises(AangError, match="draw_from"):
         head.fit(cast(Task, None), [], [])
+
+
+def test_drawn_rows_are_no_way_to_fit() -> None:
+    heads = find_dev_heads("remembered", "drawn", load_plugins().registry)
+    settings = DevHeadSettings(fit="drawn", plugins=heads)
+    with pytest.raises(AangError, match="--dev-head-fit drawn: chooses rows and fits nothing"):
+        choose_dev_head(settings, Passes(nn.Linear(1, 1), "fp32"), torch.Generator())
 
 
 def test_drawn_rows_go_through_the_body_without_dropout() -> None:
