@@ -43,11 +43,12 @@ def test_seeds_are_valid(tmp_path: Path, name: str) -> None:
 
 
 def test_locks_with_other_contents(tmp_path: Path) -> None:
+    """The system's lock decides, whatever the file beside it says."""
     target = in_folder("lock", tmp_path)
     mutator = Mutator("lock", target.seeds, target.kind)
     made = [target.seeds[0], *(mutator.make(1, index) for index in range(50))]
     outcomes = {attempt(target, tmp_path / "input", content) for content in made}
-    assert outcomes == {"accepted", "refused"}
+    assert outcomes == {"accepted"}
 
 
 @pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: f"{path.parent.name}/{path.name}")
