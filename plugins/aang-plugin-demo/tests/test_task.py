@@ -41,7 +41,8 @@ def test_another_plugin_brings_an_end_task(tmp_path: Path) -> None:
     assert [example.text for example in sources.context.unlabelled or ()] == ["text 9"]
 
 
-def test_without_the_plugin_it_is_named() -> None:
+@pytest.mark.parametrize("options", [{}, {"dataset": "demo"}])
+def test_without_the_plugin_it_is_named(options: dict[str, str]) -> None:
     registry = load_plugins(disable=["demo"]).registry
     with pytest.raises(UnknownNameError, match="no end task demo: aang-plugin-demo is disabled"):
-        prepare_sources(resolve_config({}, {}, registry), registry)
+        prepare_sources(resolve_config({}, options, registry), registry)

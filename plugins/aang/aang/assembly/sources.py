@@ -236,7 +236,7 @@ def _read(
             part: in_memory.get(path, path) for part, path in named.items() if path is not None
         }
         return TaskWithTexts(load_task(parts, reading, report, files.name), domain, other)
-    if config.dataset is not None and config.dataset not in registry.tasks:
+    if config.dataset not in (None, DEMO) and config.dataset not in registry.tasks:
         name, _, part = config.dataset.partition(":")
         return TaskWithTexts(load_dataset_task(name, part or None, reading, report), domain, other)
     tasks = registry.tasks if config.dataset else registry.as_meant_by(CORE).tasks
