@@ -21,7 +21,7 @@ from aang_core.gradients.engine import (
     find_engine,
 )
 from aang_core.plugins import load_plugins
-from aang_core.plugins.registry import DEFAULT_WEIGHTER
+from aang_core.plugins.registry import DEFAULT_WEIGHTER, Registry
 from aang_core.tasks.checked_weighter import CheckedWeighter
 from aang_core.tasks.processes import ALONE, Processes, processes_of_environment
 from aang_core.tasks.task import Task
@@ -238,9 +238,12 @@ class FitOptions(BaseModel):
             )
         return made
 
-    def settings(self) -> TrainingSettings:
-        """The same options in the sections that a training reads."""
-        registry = load_plugins().registry
+    def settings(self, registry: Registry) -> TrainingSettings:
+        """The same options in the sections that a training reads.
+
+        Args:
+            registry: where the engine and the dev head of a plug-in are looked up.
+        """
         return TrainingSettings(
             optimizer=self.optimizer,
             schedule=Schedule(self.steps, self.eval_every, self.patience, self.metric),
@@ -383,10 +386,12 @@ def fit(
     device = next(body.parameters()).device
     processes = processes_of_environment(device)
     torch.manual_seed(chosen.seed)
-    made = _weighter(weighter, chosen.options, end_task, auxiliaries)
+    # Once: the weighter, the engine and the dev head may each be a plug-in's.
+    registry = load_plugins().registry
+    made = _weighter(weighter, chosen.options, end_task, auxiliaries, registry)
     history = _History()
     trainer = make_trainer(
-        *(body, tasks, made, chosen.settings()),
+        *(body, tasks, made, chosen.settings(registry)),
         evaluate=evaluate,
         score=lambda rows: evaluate()[chosen.metric],
         watching=Watching((history, *observers)),
@@ -420,12 +425,13 @@ def _weighter(
     options: Mapping[str, Any],
     end_task: Task,
     auxiliaries: Sequence[Task],
+    registry: Registry,
 ) -> CheckedWeighter:
     """Make the weighter of that name for the tasks, or take the given one; either is checked."""
     if not isinstance(weighter, str):
         return CheckedWeighter(weighter, None, [task.name for task in (end_task, *auxiliaries)])
     return CheckedWeighter.make(
-        load_plugins().registry.weighter(weighter),
+        registry.weighter(weighter),
         TaskCard(end_task.name),
         [TaskCard(task.name, task.factors) for task in auxiliaries],
         options,
