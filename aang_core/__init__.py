@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from aang_core.errors import UnknownNameError as UnknownNameError
     from aang_core.fitting import FitResult as FitResult
     from aang_core.fitting import fit as fit
+    from aang_core.hookspecs import RegisterCandidate as RegisterCandidate
     from aang_core.hookspecs import RegisterCommand as RegisterCommand
     from aang_core.hookspecs import RegisterGrid as RegisterGrid
     from aang_core.hookspecs import RegisterObjective as RegisterObjective

@@ -235,6 +235,46 @@ class RegisterGrid(Protocol):
         ...
 
 
+class RegisterCandidate(Protocol):
+    """What :func:`aang_register_candidates` receives.
+
+    Examples:
+        >>> from aang_core import RegisterCandidate, hookimpl
+        >>> @hookimpl
+        ... def aang_register_candidates(register: RegisterCandidate) -> None:
+        ...     register("gentle", "contrast at a low rate", options={"recipe": "contrast", "lr": 1e-5})
+        >>> aang_register_candidates(lambda name, summary, *, options: print(name, options["lr"]))
+        gentle 1e-05
+    """
+
+    def __call__(
+        self,
+        name: str,
+        summary: str,
+        target: str | Callable[..., Any] | None = None,
+        *,
+        options: Mapping[str, Any] | None = None,
+        needs: str = "",
+        cost: float = 1.0,
+    ) -> None:
+        """Register one candidate: either options to train with, or a target.
+
+        Args:
+            name: lower-case letters, digits, hyphens and plus signs.
+            summary: one line that describes it to people.
+            target: makes a classifier that takes seconds, with scikit-learn's ``fit``,
+                ``predict_proba`` and ``classes_``, given the options of a training
+                (``TrainConfig``); or ``"module:object"``, imported when first used. It is fitted
+                to a list of N texts or, in tasks over pairs, an array of texts ``[N, 2]``, and
+                to N labels.
+            options: options of ``aang train`` that it is trained with.
+            needs: an option of ``aang train`` without which it is not tried, such as
+                ``"unlabelled"``.
+            cost: about how long it takes, in units of plain fine-tuning. Cheap ones come first.
+        """
+        ...
+
+
 class RegisterOption(Protocol):
     """What :func:`aang_register_options` receives.
 
@@ -365,6 +405,11 @@ def aang_register_grids(register: RegisterGrid) -> None:
 
     The plug-in that owns a weighter registers the grids that its paper searched.
     """
+
+
+@hookspec
+def aang_register_candidates(register: RegisterCandidate) -> None:
+    """Register candidates: ways to a classifier among which ``aang best`` chooses by outcome."""
 
 
 @hookspec

@@ -13,6 +13,7 @@ import pluggy
 from aang_core import hookspecs
 from aang_core.errors import PluginError
 from aang_core.plugins.primitive import (
+    CandidateEntry,
     Entry,
     GridEntry,
     HookEntry,
@@ -202,6 +203,25 @@ class Staging:
     ) -> None:
         tried = {o: _several(values, f"grid {name!r}: {o}") for o, values in options.items()}
         self._add("grid", GridEntry(name, summary, self._origin, tried))
+
+    def aang_register_candidates(
+        self,
+        name: str,
+        summary: str,
+        target: str | Callable[..., Any] | None = None,
+        *,
+        options: Mapping[str, Any] | None = None,
+        needs: str = "",
+        cost: float = 1.0,
+    ) -> None:
+        _require(
+            (target is None) != (options is None),
+            f"candidate {name!r}: give either a target or options of aang train",
+        )
+        entry = CandidateEntry(
+            name, summary, self._origin, "candidate", target, dict(options or {}), needs, cost
+        )
+        self._add("candidate", entry, _SUM_NAME)
 
     def aang_register_options(
         self,

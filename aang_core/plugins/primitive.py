@@ -211,6 +211,21 @@ class OptionEntry(TargetEntry):
     reporting: bool
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class CandidateEntry(TargetEntry):
+    """A way to a classifier that ``aang best`` tries; its target is None if it is trained.
+
+    Attributes:
+        options: the options of ``aang train`` that a trained one sets.
+        needs: the option without which it is not tried, such as ``unlabelled``; empty for none.
+        cost: seconds of a run in units of those of plain fine-tuning, until one is measured.
+    """
+
+    options: Mapping[str, Any]
+    needs: str
+    cost: float
+
+
 @dataclass(frozen=True, slots=True)
 class Primitive(TargetEntry):
     """A registered building block. Its module is imported by :meth:`load`, not before.

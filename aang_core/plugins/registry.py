@@ -12,6 +12,7 @@ from aang_core.errors import AmbiguousNameError, UnknownNameError
 from aang_core.plugins.primitive import (
     CORE,
     STAGES,
+    CandidateEntry,
     Entry,
     GridEntry,
     HookEntry,
@@ -308,6 +309,7 @@ class Registry:
         self.objectives = table("objective", ObjectiveEntry)
         self.recipes = table("recipe", RecipeEntry)
         self.grids = table("grid", GridEntry)
+        self.candidates = table("candidate", CandidateEntry)
         self.options = table("option", OptionEntry)
         self.hooks = table("implementation of the hook", HookEntry)
         self.commands = targets("command")

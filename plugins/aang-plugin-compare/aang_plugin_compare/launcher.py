@@ -217,6 +217,44 @@ class LocalLauncher(Launcher):
         return None if status == 0 else order.failure(status)
 
 
+_LAUNCHER_OPTIONS = (
+    click.option(
+        "--engine",
+        type=click.Choice(["local", "ray"]),
+        default="local",
+        show_default=True,
+        help="where runs run: as processes of this machine, or on a Ray cluster",
+    ),
+    click.option(
+        "--address",
+        metavar="HOST:PORT",
+        help="address of the Ray cluster, or auto for this machine's",
+    ),
+    click.option(
+        "--cpus-per-run", type=click.IntRange(min=1), help="CPUs per run on Ray; default: 1"
+    ),
+    click.option(
+        "--gpus-per-run", type=click.FloatRange(min=0), help="GPUs per run on Ray; default: 0"
+    ),
+    click.option(
+        "--trust-remote-code",
+        is_flag=True,
+        help="run the Python code that comes with the model, for models that have some",
+    ),
+)
+
+
+def launcher_options(command: _CommandT) -> _CommandT:
+    """Add the options that say where runs run, as :func:`chosen_launcher` reads them."""
+    return _with_options(command, _LAUNCHER_OPTIONS)
+
+
+def _with_options(command: _CommandT, options: Sequence[Callable[..., Any]]) -> _CommandT:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def options_of_many_runs(
     file: str, out: str, formats: Sequence[str]
 ) -> Callable[[_CommandT], _CommandT]:
@@ -233,29 +271,7 @@ def options_of_many_runs(
             type=click.Path(path_type=Path),
             help=f"folder of all runs; by default {out}, or the path of {file} without its ending",
         ),
-        click.option(
-            "--engine",
-            type=click.Choice(["local", "ray"]),
-            default="local",
-            show_default=True,
-            help="where runs run: as processes of this machine, or on a Ray cluster",
-        ),
-        click.option(
-            "--address",
-            metavar="HOST:PORT",
-            help="address of the Ray cluster, or auto for this machine's",
-        ),
-        click.option(
-            "--cpus-per-run", type=click.IntRange(min=1), help="CPUs per run on Ray; default: 1"
-        ),
-        click.option(
-            "--gpus-per-run", type=click.FloatRange(min=0), help="GPUs per run on Ray; default: 0"
-        ),
-        click.option(
-            "--trust-remote-code",
-            is_flag=True,
-            help="run the Python code that comes with the model, for models that have some",
-        ),
+        *_LAUNCHER_OPTIONS,
         click.option(
             "--format",
             "kind",
@@ -276,12 +292,7 @@ def options_of_many_runs(
         ),
     )
 
-    def added(command: _CommandT) -> _CommandT:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return added
+    return lambda command: _with_options(command, options)
 
 
 def file_in(arguments: Sequence[str]) -> Path | None:

@@ -1,0 +1,204 @@
+"""What every candidate predicted for rows that it was not trained on, and who is ahead."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import torch
+from aang.task_types.metrics import Metric, shown_score
+from numpy.typing import NDArray
+
+from aang_plugin_best.rows import Rows
+
+RESAMPLES = 2000
+"""Bootstrap samples of the rows behind every interval and every probability."""
+
+Logits = NDArray[np.float32]
+
+
+@dataclass
+class Predictions:
+    """What one candidate predicted with one seed.
+
+    Attributes:
+        steps: the training steps after which it predicted, ascending, ``[E]``; 0 for one that has
+            no steps.
+        logits: float32 ``[E, N, C]``; NaN for rows of folds that are not trained yet.
+    """
+
+    steps: tuple[int, ...]
+    logits: Logits
+
+    @property
+    def rows(self) -> NDArray[np.bool_]:
+        """Which rows have a prediction, ``[N]``."""
+        return ~np.isnan(self.logits[0, :, 0])
+
+
+@dataclass
+class Board:
+    """All predictions so far, by candidate, and by seed.
+
+    How long to train is a choice, too. A row's prediction is taken after the number of steps that
+    is best on the other folds, so that its own label has no part in it.
+
+    Attributes:
+        rows: the labelled rows.
+        metric: the score that decides.
+        found: the predictions.
+    """
+
+    rows: Rows
+    metric: Metric
+    found: dict[str, dict[int, Predictions]] = field(default_factory=dict)
+
+    def add(self, name: str, seed: int, steps: Sequence[int], fold: int | None, logits: Logits) -> None:
+        """Add predictions.
+
+        Args:
+            name: the candidate.
+            seed: its seed.
+            steps: the steps after which it predicted, ``[E]``.
+            fold: the fold whose rows were predicted, in their order; None for all rows.
+            logits: float32 ``[E, n, C]``.
+        """
+        seeds = self.found.setdefault(name, {})
+        if seed not in seeds:
+            shape = len(steps), len(self.rows.truth), logits.shape[-1]
+            seeds[seed] = Predictions(tuple(steps), np.full(shape, np.nan, dtype=np.float32))
+        whole = seeds[seed].logits
+        chosen = slice(None) if fold is None else self.rows.folds == fold
+        whole[:, chosen] = logits
+
+    def complete(self, name: str) -> list[int]:
+        """The seeds with which a candidate has predicted every row."""
+        return [s for s, of in self.found.get(name, {}).items() if of.rows.all()]
+
+    def predicted(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """The rows that all of these candidates have predicted with their first seed, ``[N]``."""
+        return np.logical_and.reduce([next(iter(self.found[name].values())).rows for name in names])
+
+    def steps(self, name: str, rows: NDArray[np.bool_]) -> int:
+        """The place of the number of steps that is best for a candidate on these rows.
+
+        Over all seeds that have predicted them; the longer training if several are alike.
+        """
+        seeds = [of for of in self.found[name].values() if of.rows[rows].all()]
+        count = len(seeds[0].steps)
+        if count == 1 or not rows.any():
+            return count - 1
+        truth = self.rows.truth[rows]
+        scores = [
+            np.mean([self.score(truth, of.logits[e, rows]) for of in seeds]) for e in range(count)
+        ]
+        return count - 1 - int(np.argmax(scores[::-1]))
+
+    def score(self, truth: NDArray[np.int64], logits: Logits) -> float:
+        """The metric of logits ``[n, C]``."""
+        found = self.rows.kind.scores(torch.from_numpy(truth), torch.from_numpy(logits))
+        return float(found[self.metric])
+
+    def logits(self, name: str, seed: int) -> Logits:
+        """Out-of-fold logits ``[N, C]``, each fold's after the steps that the others like best."""
+        of, folds = self.found[name][seed], self.rows.folds
+        result = of.logits[-1].copy()
+        for k in np.unique(folds[of.rows]):
+            others = of.rows & (folds != k)
+            result[folds == k] = of.logits[self.steps(name, others), folds == k]
+        return result
+
+    @cached_property
+    def counts(self) -> NDArray[np.float64]:
+        """How often each bootstrap sample has each row, ``[R, N]``; groups are drawn whole."""
+        generator = np.random.default_rng(0)
+        groups = self.rows.groups
+        number = int(groups.max()) + 1
+        drawn = generator.multinomial(number, np.full(number, 1 / number), size=RESAMPLES)
+        times: NDArray[np.float64] = drawn[:, groups].astype(np.float64)
+        return times
+
+    def resampled(self, logits: Logits, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """The metric of every bootstrap sample of some rows, ``[R]``."""
+        found = self.rows.kind.resampled(
+            torch.from_numpy(self.rows.truth[rows]),
+            torch.from_numpy(logits[rows]),
+            torch.from_numpy(self.counts[:, rows]),
+        )
+        values: NDArray[np.float64] = found[self.metric].numpy()
+        return values
+
+    def samples(self, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
+        """The bootstrapped score of each candidate on the rows that all have predicted, ``[R]``.
+
+        The mean over its seeds that have predicted all of these rows: one model will be trained,
+        and which seed it gets is chance.
+        """
+        rows = self.predicted(names)
+        return {
+            name: np.mean(
+                [
+                    self.resampled(self.logits(name, seed), rows)
+                    for seed, of in self.found[name].items()
+                    if of.rows[rows].all()
+                ],
+                axis=0,
+            )
+            for name in names
+        }
+
+    def standing(self, names: Sequence[str]) -> "list[Standing]":
+        """How the candidates compare on the rows that all of them have predicted, best first."""
+        rows, samples = self.predicted(names), self.samples(names)
+        truth = self.rows.truth[rows]
+        ahead = np.stack([samples[name] for name in names]).argmax(axis=0)
+        found = []
+        for number, name in enumerate(names):
+            seeds = [s for s, of in self.found[name].items() if of.rows[rows].all()]
+            scores = [self.score(truth, self.logits(name, s)[rows]) for s in seeds]
+            low, high = np.quantile(samples[name], (0.025, 0.975))
+            found.append(
+                Standing(
+                    name,
+                    float(np.mean(scores)),
+                    (float(low), float(high)),
+                    float(np.mean(ahead == number)),
+                    len(seeds),
+                    int(rows.sum()),
+                )
+            )
+        return sorted(found, key=lambda one: -one.score)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How one candidate does.
+
+    Attributes:
+        name: the candidate.
+        score: its mean score over seeds.
+        interval: the 95% bootstrap interval, over rows.
+        chance: the share of bootstrap samples in which it is ahead of all others.
+        seeds: how many seeds the score is the mean of.
+        rows: how many rows it is of.
+    """
+
+    name: str
+    score: float
+    interval: tuple[float, float]
+    chance: float
+    seeds: int
+    rows: int
+
+    def text(self, metric: Metric) -> str:
+        """The standing as a line for people."""
+        seeds = "" if self.seeds == 1 else f", mean of {self.seeds} seeds"
+        score = shown_score(self.score, metric, self.interval)
+        return f"{self.name:<16} {score}, the best with {self.chance:.0%}{seeds}"
+
+
+def chance_ahead(
+    samples: Mapping[str, NDArray[np.float64]], name: str, other: str
+) -> float:
+    """The share of bootstrap samples in which a candidate is ahead of another one."""
+    return float(np.mean(samples[name] > samples[other]))

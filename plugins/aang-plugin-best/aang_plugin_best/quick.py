@@ -1,0 +1,142 @@
+"""Candidates that take seconds, made of scikit-learn, and how they are saved."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from aang.assembly import encoder_of
+from aang.config import TrainConfig
+from aang.runs import choose_device
+from aang_plugin_compare.quick_controls import FrozenEncoder
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from aang_core import ConfigError, Example
+
+SCORING = {"macro-f1": "f1_macro", "micro-f1": "f1_micro", "accuracy": "accuracy"}
+
+
+def tf_idf(config: TrainConfig) -> Any:
+    """Logistic regression on TF-IDF of words, pairs of words and parts of words."""
+    # Punctuation counts, because tasks use it to mark what they ask about, as in "[[ this ]]".
+    words = TfidfVectorizer(
+        ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]+"
+    )
+    characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True, min_df=2)
+    features: Any = FeatureUnion([("words", words), ("characters", characters)])
+    if config.text_pair is not None:
+        features = ColumnTransformer([(f"text {i}", features, i) for i in (0, 1)])
+    return Pipeline([("features", features), ("classes", _regression(config, (1, 10, 100)))])
+
+
+def frozen_encoder(config: TrainConfig) -> Any:
+    """Logistic regression on the mean of the encoder's tokens."""
+    return Pipeline(
+        [
+            ("encoder", FrozenMean(encoder_of(config), config)),
+            ("scale", StandardScaler()),
+            ("classes", _regression(config, (0.001, 0.01, 0.1, 1))),
+        ]
+    )
+
+
+def _regression(config: TrainConfig, penalties: Sequence[float]) -> Any:
+    """Logistic regression whose penalty is chosen by cross-validation on its own rows."""
+    # Classes count alike in training if they do in the metric.
+    weights = "balanced" if config.metric == "macro-f1" else None
+    # Folds without a row of some class are fine here: their scores are means of many.
+    return GridSearchCV(
+        LogisticRegression(max_iter=1000, class_weight=weights),
+        {"C": list(penalties)},
+        scoring=SCORING[config.metric],
+        cv=StratifiedKFold(3, shuffle=True, random_state=0),
+    )
+
+
+class FrozenMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+    """The mean of an encoder's tokens, as features; each text goes through the encoder once.
+
+    Args:
+        encoder: folder or hub name of the encoder.
+        config: how it is loaded.
+    """
+
+    def __init__(self, encoder: str, config: TrainConfig) -> None:
+        self.encoder = encoder
+        self.config = config
+        self._loaded: FrozenEncoder | None = None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, texts: Any, labels: Any = None) -> "FrozenMean":
+        """Does nothing."""
+        return self
+
+    def transform(self, texts: Any) -> NDArray[np.float32]:
+        """Encode N texts, or pairs of texts ``[N, 2]``: float32 ``[N, H]``."""
+        if self._loaded is None:
+            device = choose_device(self.config.device)
+            self._loaded = FrozenEncoder(self.encoder, self.config, device)
+        examples = [Example(t) if isinstance(t, str) else Example(t[0], t[1]) for t in texts]
+        found: NDArray[np.float32] = self._loaded(examples)[:, 1]
+        return found
+
+    def save(self, folder: Path) -> None:
+        """Write a copy of the encoder."""
+        from aang.modeling import load_tokenizer
+        from transformers import AutoModel
+
+        trusted = self.config.trust_remote_code
+        AutoModel.from_pretrained(self.encoder, trust_remote_code=trusted).save_pretrained(folder)
+        load_tokenizer(self.encoder, trust_remote_code=trusted).save_pretrained(folder)
+
+
+def log_probabilities(model: Any, texts: Any, classes: int) -> NDArray[np.float32]:
+    """What a fitted quick candidate predicts: float32 ``[N, C]``; classes it never saw are last."""
+    found = np.full((len(texts), classes), 1e-9)
+    found[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(texts)
+    logs: NDArray[np.float32] = np.log(found.clip(1e-9)).astype(np.float32)
+    return logs
+
+
+def save_quick(model: Any, folder: Path) -> None:
+    """Save a fitted quick candidate, without pickles, which would run code when loaded."""
+    from skops.io import dump
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if isinstance(model, Pipeline) and isinstance(model.steps[0][1], FrozenMean):
+        model.steps[0][1].save(folder / "encoder")
+        model = Pipeline(model.steps[1:])
+    dump(model, folder / "model.skops")
+
+
+def load_quick(folder: Path, config: TrainConfig) -> Any:
+    """Load what :func:`save_quick` wrote.
+
+    Args:
+        folder: where it is.
+        config: the options that it was fitted with.
+
+    Raises:
+        ConfigError: the file holds types that are not scikit-learn's, which could run code.
+    """
+    from skops.io import get_untrusted_types, load
+
+    file = folder / "model.skops"
+    own = {"numpy.dtype"}
+    if strange := sorted(set(get_untrusted_types(file=file)) - own):
+        raise ConfigError(
+            f"{file}: holds {strange[0]}, which is none of scikit-learn's types and could run code"
+        )
+    model = load(file, trusted=sorted(own))
+    if (folder / "encoder").is_dir():
+        return Pipeline([("encoder", FrozenMean(str(folder / "encoder"), config)), *model.steps])
+    return model

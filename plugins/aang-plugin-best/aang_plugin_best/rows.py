@@ -1,0 +1,228 @@
+"""The labelled rows, and the folds in which every row is predicted once."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+import numpy as np
+from aang.assembly import read_end_task
+from aang.assembly.labelled_tasks import end_task_files
+from aang.config import TrainConfig
+from aang.corpora.labelled import read_rows
+from aang.corpora.tables import read_table
+from aang.task_types.single_label import ONE_CLASS, SingleLabel
+from numpy.typing import NDArray
+
+from aang_core import ConfigError, DataError, Example, ReadReport, Registry
+from aang_core.storage import write_file, writing
+
+FOLDS = 5
+FEWEST_ROWS = 20
+"""With fewer rows no two ways to a classifier can be told apart."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Every labelled row, in N rows of C classes.
+
+    Attributes:
+        examples: the rows.
+        places: where each of them is, such as ``data.csv:7``.
+        groups: the group of each row, int64 ``[N]``; equal texts are always in one group.
+        folds: the fold of each row, int64 ``[N]``.
+        kind: the kind of task, which knows the classes.
+        test: the test examples; their labels are read when everything is decided.
+    """
+
+    examples: tuple[Example, ...]
+    places: tuple[str, ...]
+    groups: NDArray[np.int64]
+    folds: NDArray[np.int64]
+    kind: SingleLabel
+
+    @cached_property
+    def truth(self) -> NDArray[np.int64]:
+        """The class of each row, int64 ``[N]``."""
+        return np.array(self.kind.ids([e.label for e in self.examples], "the rows"))
+
+    @cached_property
+    def texts(self) -> "NDArray[np.object_] | list[str]":
+        """What quick candidates are fitted to: N texts, or ``[N, 2]`` for pairs."""
+        return texts_of(self.examples)
+
+    @property
+    def count(self) -> int:
+        """The number of folds."""
+        return int(self.folds.max()) + 1
+
+    @cached_property
+    def digest(self) -> str:
+        """Fingerprint of the rows and their folds."""
+        content = [(*_columns(e).values(), int(fold)) for e, fold in zip(self.examples, self.folds)]
+        return sha256(json.dumps(content).encode()).hexdigest()[:32]
+
+    def write(self, folder: Path) -> None:
+        """Write the rows of every training: ``rows.jsonl``, and two files for each fold.
+
+        Raises:
+            StorageError: a file cannot be written.
+        """
+        parts = {"rows.jsonl": np.ones(len(self.folds), dtype=bool)}
+        for k in range(self.count):
+            parts[f"fold-{k}/train.jsonl"] = self.folds != k
+            parts[f"fold-{k}/held-out.jsonl"] = self.folds == k
+        for name, chosen in parts.items():
+            lines = [
+                json.dumps(_columns(example), ensure_ascii=False) + "\n"
+                for example, taken in zip(self.examples, chosen, strict=True)
+                if taken
+            ]
+            with writing(folder / name):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                write_file(folder / name, "".join(lines))
+
+
+def texts_of(examples: Sequence[Example]) -> "NDArray[np.object_] | list[str]":
+    """The texts as quick candidates take them: N strings, or ``[N, 2]`` for pairs."""
+    if examples and examples[0].text_pair is not None:
+        return np.array([(e.text, e.text_pair) for e in examples], dtype=object)
+    return [example.text for example in examples]
+
+
+def read_labelled(
+    config: TrainConfig, registry: Registry, report: ReadReport, group: str | None, keep_dev: bool
+) -> Rows:
+    """Read every labelled row but those of test, and divide them into folds.
+
+    Args:
+        config: names the data.
+        registry: where kinds of end task are found.
+        report: collects notes about the data.
+        group: the column whose equal values stay in one fold.
+        keep_dev: leave the dev set out.
+
+    Raises:
+        AangError: the data cannot be used, or is too little.
+    """
+    config = config.model_copy(update={"test_score": False})
+    task, _ = read_end_task(config, report, registry)
+    if not isinstance(task.task_type, SingleLabel):
+        raise ConfigError(
+            f"aang best chooses among classifiers of one class a text, and {task.name} is "
+            f"{task.task_type.name}; train it with aang train, and compare with aang compare"
+        )
+    files = end_task_files(config)
+    if files is None:
+        if group is not None:
+            raise ConfigError("--group: goes with --train, a file that has the column")
+        examples = (*task.train, *(() if keep_dev else task.dev))
+        places = tuple(f"{task.name}, row {number}" for number in range(len(examples)))
+        values: list[object] = list(range(len(examples)))
+    else:
+        paths = [p for p in (files.train, None if keep_dev else files.dev) if p is not None]
+        if keep_dev and files.dev is None:
+            raise ConfigError("--keep-dev: goes with --dev, the rows to keep out")
+        parts = [
+            read_rows(path, files.columns, report, ONE_CLASS, skip_bad_rows=config.skip_bad_rows)
+            for path in paths
+        ]
+        examples = tuple(e for part in parts for e in part.examples)
+        places = tuple(p for part in parts for p in part.places)
+        values = list(range(len(examples)))
+        if group is not None:
+            named = {place: v for path in paths for place, v in _column(path, group).items()}
+            values = [named[place] for place in places]
+    labels = tuple(sorted({str(e.label) for e in examples}))
+    rows = Rows(
+        examples,
+        places,
+        _joined(examples, values),
+        np.zeros(len(examples), dtype=np.int64),
+        replace(ONE_CLASS, labels=labels),
+    )
+    return replace(rows, folds=_folds(rows, config.seed, group))
+
+
+def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:
+    """The fold of each row, stratified by class, with each group in one fold.
+
+    Scores are of all rows together and never means over folds, so a class may have fewer rows than
+    there are folds: some folds then predict none of it, and nothing is copied.
+
+    Raises:
+        DataError: there are too few rows, or a class would be missing where others are trained.
+    """
+    import warnings
+
+    from sklearn.model_selection import StratifiedGroupKFold
+
+    truth, groups = rows.truth, rows.groups
+    classes = rows.kind.labels
+    if len(truth) < FEWEST_ROWS:
+        raise DataError(
+            f"there are {len(truth)} labelled rows; aang best needs {FEWEST_ROWS}, and some "
+            "hundreds to tell ways apart"
+        )
+    for number, name in enumerate(classes):
+        of_class = groups[truth == number]
+        if len(set(of_class.tolist())) < 2:
+            what = "row" if len(of_class) == 1 else f"{len(of_class)} rows in one group"
+            raise DataError(
+                f"class {name!r} has {'a single ' if len(of_class) == 1 else ''}{what}, which "
+                "cannot be both trained on and predicted; label more texts of it, or leave it out"
+            )
+    distinct = len(set(groups.tolist()))
+    if group is not None and distinct < 2:
+        raise DataError(f"--group {group}: every row is in one group; give a column with several")
+    count = min(FOLDS, distinct)
+    folds = np.empty(len(truth), dtype=np.int64)
+    splitter = StratifiedGroupKFold(count, shuffle=True, random_state=seed % 2**32)
+    with warnings.catch_warnings():
+        # It warns of classes with fewer rows than folds.
+        warnings.filterwarnings("ignore", "The least populated class")
+        for number, (_, held_out) in enumerate(splitter.split(truth, truth, groups)):
+            folds[held_out] = number
+    for number in range(count):
+        lost = sorted(set(range(len(classes))) - set(truth[folds != number].tolist()))
+        if lost or not (folds == number).any():
+            which = f"class {classes[lost[0]]!r}" if lost else "every row"
+            raise DataError(
+                f"--group {group}: a fold would hold all of {which}; the groups are too few or too "
+                "unequal"
+            )
+    return folds
+
+
+def _column(path: Path, name: str) -> dict[str, object]:
+    """The values of a column by the places of their rows."""
+    table = read_table(path, [name])
+    found = {}
+    for number, values in table.rows:
+        if name not in values or values[name] in (None, ""):
+            raise DataError(f"{table.where(number)}: --group {name}: there is no such value here")
+        found[table.where(number)] = values[name]
+    return found
+
+
+def _joined(examples: Sequence[Example], values: Sequence[object]) -> NDArray[np.int64]:
+    """The group of each row: rows of one value, or with one text, are in one group."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    first: dict[object, int] = {}
+    links = []
+    for row, (example, value) in enumerate(zip(examples, values, strict=True)):
+        text = (" ".join(example.text.split()).casefold(), example.text_pair)
+        links += [(row, first.setdefault(("value", str(value)), row))]
+        links += [(row, first.setdefault(text, row))]
+    ends = np.array(links).T
+    graph = coo_array((np.ones(len(links)), (ends[0], ends[1])), shape=(len(examples),) * 2)
+    return connected_components(graph, directed=False)[1].astype(np.int64)
+
+
+def _columns(example: Example) -> dict[str, object]:
+    pair = {} if example.text_pair is None else {"text_pair": example.text_pair}
+    return {"text": example.text, **pair, "label": example.label}

@@ -1,0 +1,147 @@
+"""Probabilities that can be believed, and several models together."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aang_plugin_best.board import Board, Logits
+
+Member = tuple[str, int]
+"""A candidate and its seed."""
+
+Probabilities = NDArray[np.float64]
+"""``[N, C]``."""
+
+MOST_PICKS = 10
+"""Models that an ensemble is a mean of, where one may count several times."""
+SURE = 0.75
+"""An ensemble of several candidates has to be ahead with this probability on rows that did not
+choose it."""
+BINS = 15
+
+
+def probabilities_of(logits: Logits, temperature: float = 1.0) -> Probabilities:
+    """The softmax of logits ``[N, C]`` divided by a temperature; rows sum to one in float64."""
+    scaled = logits.astype(np.float64) / temperature
+    powers = np.exp(scaled - scaled.max(axis=1, keepdims=True))
+    found: Probabilities = powers / powers.sum(axis=1, keepdims=True)
+    return found
+
+
+def temperature_of(logits: Logits, truth: NDArray[np.int64]) -> float:
+    """The temperature at which the truth is most likely (Guo et al., 2017, section 4.2).
+
+    Args:
+        logits: ``[N, C]``, of rows that the model was not trained on.
+        truth: the classes, ``[N]``.
+    """
+    from scipy.optimize import minimize_scalar
+
+    def loss(log_temperature: float) -> float:
+        chosen = probabilities_of(logits, np.exp(log_temperature))[np.arange(len(truth)), truth]
+        return float(-np.log(chosen.clip(1e-12)).mean())
+
+    return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
+
+
+def calibration_error(probabilities: Probabilities, truth: NDArray[np.int64]) -> float:
+    """Expected calibration error of the predicted class, in 15 bins of equal width (Guo et al.)."""
+    sure, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
+    bins = np.minimum((sure * BINS).astype(int), BINS - 1)
+    gaps = [
+        (bins == b).mean() * abs(right[bins == b].mean() - sure[bins == b].mean())
+        for b in np.unique(bins)
+    ]
+    return float(sum(gaps))
+
+
+def mixed(of: Mapping[Member, Probabilities], members: Mapping[Member, int]) -> Probabilities:
+    """The mean of the members' probabilities, each as often as it was picked."""
+    found: Probabilities = np.average(
+        [of[member] for member in members], axis=0, weights=list(members.values())
+    )
+    return found
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """Several models together.
+
+    Attributes:
+        members: how often each model was picked.
+        score: its score on all rows, each fold's by members that the other folds picked.
+        single: the score of the best single model, picked in the same way.
+        chance: the probability that it is really ahead of that model.
+        confirmed: whether it is.
+        probabilities: out-of-fold, ``[N, C]``.
+    """
+
+    members: Mapping[Member, int]
+    score: float
+    single: float
+    chance: float
+    probabilities: Probabilities
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether rows that did not choose it say that it is better."""
+        return len(self.members) > 1 and self.score > self.single and self.chance >= SURE
+
+
+def ensemble(board: Board, candidates: Sequence[str]) -> Ensemble:
+    """Greedy selection from all models that have predicted every row (Caruana et al., 2004).
+
+    An ensemble looks better than it is on the rows that chose it. So it is scored on each fold with
+    members that the other folds have picked, beside the best single model, picked alike.
+
+    Args:
+        board: the predictions.
+        candidates: those to pick from; at least one has predicted every row.
+    """
+    rows = board.rows
+    of = {
+        (name, seed): probabilities_of(board.logits(name, seed))
+        for name in candidates
+        for seed in board.complete(name)
+    }
+    whole = np.ones(len(rows.truth), dtype=bool)
+    several, single = np.empty_like(next(iter(of.values()))), np.empty_like(next(iter(of.values())))
+    for k in range(rows.count):
+        held_out = rows.folds == k
+        picked = _picks(board, of, ~held_out)
+        several[held_out] = mixed(of, picked)[held_out]
+        single[held_out] = of[next(iter(picked))][held_out]
+    samples = [board.resampled(_logs(p), whole) for p in (several, single)]
+    members = _picks(board, of, whole)
+    return Ensemble(
+        members,
+        board.score(rows.truth, _logs(several)),
+        board.score(rows.truth, _logs(single)),
+        float(np.mean(samples[0] > samples[1])),
+        mixed(of, members),
+    )
+
+
+def _picks(
+    board: Board, of: Mapping[Member, Probabilities], rows: NDArray[np.bool_]
+) -> Counter[Member]:
+    """Add, time and again, the model that makes the mean best on some rows; the best one first."""
+    truth = board.rows.truth[rows]
+    total = np.zeros_like(next(iter(of.values()))[rows])
+    picked: list[Member] = []
+    scores: list[float] = []
+    for _ in range(MOST_PICKS):
+        found = {m: board.score(truth, _logs(total + p[rows])) for m, p in of.items()}
+        best = max(found, key=lambda member: found[member])
+        picked.append(best)
+        scores.append(found[best])
+        total = total + of[best][rows]
+    return Counter(picked[: int(np.argmax(scores)) + 1])
+
+
+def _logs(probabilities: Probabilities) -> Logits:
+    logs: Logits = np.log(probabilities.clip(1e-12)).astype(np.float32)
+    return logs
