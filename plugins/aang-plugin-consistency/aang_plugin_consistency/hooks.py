@@ -1,6 +1,6 @@
 """What this plug-in registers."""
 
-from aang_core import RegisterPrimitive, hookimpl
+from aang_core import RegisterCandidate, RegisterPrimitive, hookimpl
 
 
 @hookimpl
@@ -19,4 +19,16 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
         "aang_plugin_consistency.pseudo_label:PseudoLabel",
         provides=("several-views",),
         requires=("text", "end-task:single-label", "sentence-representation"),
+    )
+
+
+@hookimpl
+def aang_register_candidates(register: RegisterCandidate) -> None:
+    """Consistency over unlabelled text."""
+    register(
+        "consistency",
+        "agreement on clean and corrupted unlabelled texts, beside fine-tuning",
+        options={"space": "unlabelled/mask/bidirectional/consistency", "weighter": "static"},
+        needs="unlabelled",
+        cost=2.5,
     )

@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
-from aang_core import RegisterObjective, RegisterPrimitive, RegisterRecipe, RegisterSpace, hookimpl
+from aang_core import (
+    RegisterCandidate,
+    RegisterObjective,
+    RegisterPrimitive,
+    RegisterRecipe,
+    RegisterSpace,
+    hookimpl,
+)
 
 _SPACES = Path(__file__).parent / "spaces"
 
@@ -38,6 +45,11 @@ def aang_register_objectives(register: RegisterObjective) -> None:
         "SimCSE on the task's own text (Gao et al., 2021)",
         "task/no-op/bidirectional/simcse",
     )
+    register(
+        "unlabelled",
+        "masked language modelling on the text of --unlabelled",
+        "unlabelled/bert-op/bidirectional/denoise",
+    )
 
 
 @hookimpl
@@ -62,4 +74,40 @@ def aang_register_recipes(register: RegisterRecipe) -> None:
         "200 steps of pre-training on the task's own text, then the recipe contrast",
         pretraining=("tapt",),
         options={**contrast, "set": {**half, "tapt": {"steps": 200}}},
+    )
+    register(
+        "unlabelled+contrast",
+        "600 steps of pre-training on the text of --unlabelled, then the recipe contrast",
+        pretraining=("unlabelled",),
+        options={**contrast, "set": {**half, "unlabelled": {"steps": 600}}},
+    )
+
+
+@hookimpl
+def aang_register_candidates(register: RegisterCandidate) -> None:
+    """Contrast, with and without pre-training, and among learned objectives."""
+    register(
+        "contrast",
+        "supervised contrast on the same rows, for half of the loss",
+        options={"recipe": "contrast"},
+        cost=1.1,
+    )
+    register(
+        "tapt+contrast",
+        "pre-training on the labelled texts, then contrast",
+        options={"recipe": "tapt+contrast"},
+        cost=2.0,
+    )
+    register(
+        "unlabelled+contrast",
+        "pre-training on the unlabelled texts, then contrast",
+        options={"recipe": "unlabelled+contrast"},
+        needs="unlabelled",
+        cost=3.5,
+    )
+    register(
+        "factored",
+        "AANG: the objectives of td+c, weighted by the dev gradient",
+        options={"space": "td+c", "weighter": "factored"},
+        cost=4.0,
     )
