@@ -23,11 +23,12 @@ class Schedule:
     """How long to train.
 
     Attributes:
-        steps: budget of optimiser steps.
+        steps: budget of optimiser steps, which learning rates and weighters plan with.
         eval_every: steps between evaluations on dev.
         patience: evaluations without a better dev score after which training stops.
         metric: the dev score used for early stopping and model selection.
         keep_best: whether to restore the best state of body and end-task head at the end.
+        stop_after: end with the round that reaches this many of the steps; None trains all.
     """
 
     steps: int
@@ -35,6 +36,12 @@ class Schedule:
     patience: int
     metric: str
     keep_best: bool = True
+    stop_after: int | None = None
+
+    @property
+    def last_step(self) -> int:
+        """Steps after which training ends at the latest."""
+        return self.steps if self.stop_after is None else self.stop_after
 
 
 class Clock:
@@ -280,7 +287,7 @@ class Trainer:
             self.boundary.reached(self)
 
     def _spent(self) -> bool:
-        return self.bench.steps >= self.schedule.steps or self.clock.spent
+        return self.bench.steps >= self.schedule.last_step or self.clock.spent
 
     def _out_of_patience(self) -> bool:
         return self.progress.evaluations_since_best >= self.schedule.patience

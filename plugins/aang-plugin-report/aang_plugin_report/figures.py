@@ -91,6 +91,13 @@ def _on_dev(run: Run, name: str) -> Series:
     return Series(name, [line.step for line in evaluations], scores)
 
 
+def _kept(run: Run) -> tuple[int, str]:
+    """The step of the model that the run kept, and why that one."""
+    outcome = run.outcome
+    why = "the last, dev rows trained on" if outcome.trained_on_dev else "best on dev"
+    return outcome.best_step, why
+
+
 def _scores(run: Run) -> Lines:
     metric, best = run.metric, run.outcome.best_step
     dev = _on_dev(run, f"dev {metric}")
@@ -99,14 +106,16 @@ def _scores(run: Run) -> Lines:
     if test is not None:
         series.append(Series(f"test {metric}, once at the end", [best], [100 * test], points=True))
         ended = f" Its test score is {100 * test:.2f}."
+    reached = f"its best, {max(dev.y):.2f}, at step {best} of {run.outcome.steps}"
+    if run.outcome.trained_on_dev:
+        reached = f"{dev.y[-1]:.2f} at the end, after training on dev rows, too"
     return Lines(
         key="scores",
         title=f"{metric} over steps",
         y_label=metric,
         series=series,
-        mark=(best, "best on dev"),
-        alt=f"Dev {metric} goes from {dev.y[0]:.2f} at step 0 to its best, {max(dev.y):.2f}, at "
-        f"step {best} of {run.outcome.steps}.{ended}",
+        mark=_kept(run),
+        alt=f"Dev {metric} goes from {dev.y[0]:.2f} at step 0 to {reached}.{ended}",
     )
 
 
@@ -148,7 +157,7 @@ def _losses(run: Run) -> Lines | None:
         title=f"Losses{few}",
         y_label="loss",
         series=[Series(name, *losses[name]) for name in shown],
-        mark=(run.outcome.best_step, "best on dev"),
+        mark=_kept(run),
         alt=f"In training means between evaluations: {', '.join(ends)}.",
     )
 
@@ -192,7 +201,7 @@ def _factors(run: Run) -> list[Lines]:
                 title=f"Factors of the stage {stage}",
                 y_label="softmax of factors",
                 series=[Series(name, steps, [share[name] for share in shares]) for name in names],
-                mark=(run.outcome.best_step, "best on dev"),
+                mark=_kept(run),
                 alt=f"At the end {top} has the largest share, {shares[-1][top]:.3f}; all begin "
                 f"at {1 / len(names):.3f}.",
             )

@@ -108,7 +108,11 @@ def _facts(run: Run) -> dict[str, str]:
     facts = {f"dev {run.metric}": outcome.metric.shown("dev")}
     if outcome.metric.test is not None:
         facts[f"test {run.metric}"] = outcome.metric.shown("test")
-    facts["best step"] = f"{outcome.best_step} of {outcome.steps}"
+    if outcome.trained_on_dev:
+        facts["dev rows"] = "were trained on: no score of new texts"
+        facts["model"] = f"the last, of step {outcome.steps}"
+    else:
+        facts["best step"] = f"{outcome.best_step} of {outcome.steps}"
     facts["weighter"] = outcome.weighter
     facts["objectives"] = str(outcome.objectives)
     if weights := data.class_weights:

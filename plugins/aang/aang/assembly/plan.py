@@ -193,6 +193,11 @@ def settled(
             f"--dev-head-fit {config.dev_head_fit}: is for one label a text, and this task labels "
             "words; leave the option out"
         )
+    if task_type.reads_every_token and config.test_predictions:
+        raise ConfigError(
+            "--test-predictions: is for one row of logits a text, and this task labels words; "
+            "leave it out"
+        )
     if task_type.reads_every_token and config.text_pair is not None:
         raise ConfigError("--text-pair: labels of words are for single texts; leave it out")
     if task_type.name == assumed:

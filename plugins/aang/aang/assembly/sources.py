@@ -18,6 +18,7 @@ from aang.config import TrainConfig
 from aang.corpora.cache import cached_text
 from aang.corpora.dataset_task import load_dataset_task
 from aang.corpora.in_memory import DOMAIN_TEXT
+from aang.corpora.labelled import can_be_learned
 from aang.corpora.labelled_task import (
     HeldOutTexts,
     LabelledTask,
@@ -28,6 +29,7 @@ from aang.corpora.labelled_task import (
 from aang.corpora.tables import NOTHING_IN_MEMORY, TableInMemory
 from aang.corpora.train_draw import TrainDraw, draw_train
 from aang.corpora.unlabelled_texts import UnlabelledTexts
+from aang_core.errors import ConfigError, DataError
 from aang_core.gradients.dev_head import find_dev_heads
 from aang_core.gradients.engine import find_engine
 from aang_core.objectives.stages import DataContext, ReadReport
@@ -130,7 +132,12 @@ def prepare_sources(
     for note in plan.notes:
         report.note(note)
     config = plan.config
-    task, draw = _drawn(config, read.task, report)
+    if config.test_predictions and not (config.test_score and read.task.test):
+        raise ConfigError(
+            "--test-predictions: the run has no test rows to predict; give --test, without "
+            "--no-test-score"
+        )
+    task, draw = _trained(config, read.task, report)
     unlabelled = read.unlabelled
     if config.unlabelled:
         places = [in_memory.get(Path(place), place) for place in config.unlabelled]
@@ -141,7 +148,7 @@ def prepare_sources(
             "no --model is given, so the small encoder of the demo is trained, which has read "
             "Python documentation only; roberta-base, say, knows more"
         )
-    as_shipped = config.model is None and config.train_rows is None
+    as_shipped = config.model is None and config.train_rows is None and not config.train_on_dev
     comparable = config.is_demo and as_shipped and not config.from_scratch and config.test_score
     measured = read.fine_tuning if comparable else None
     return Sources(
@@ -168,7 +175,7 @@ def encoder_of(config: TrainConfig) -> str:
 def read_end_task(
     config: TrainConfig, report: ReadReport, registry: Registry | None = None
 ) -> tuple[LabelledTask, TrainDraw | None]:
-    """Read the end task, and draw its training rows if the options ask for it.
+    """Read the end task, and draw its training rows, or add dev's, if the options ask for it.
 
     Args:
         config: the run's options.
@@ -182,7 +189,7 @@ def read_end_task(
         AangError: a file cannot be used, or has too few rows to draw from.
     """
     read = _read(config, report, registry or load_plugins().registry)
-    task, draw = _drawn(config, read.task, report)
+    task, draw = _trained(config, read.task, report)
     return _with_test_if_scored(config, task), draw
 
 
@@ -191,17 +198,33 @@ def _with_test_if_scored(config: TrainConfig, task: LabelledTask) -> LabelledTas
     return task if config.test_score else replace(task, test=())
 
 
-def _drawn(
+def _trained(
     config: TrainConfig, task: LabelledTask, report: ReadReport
 ) -> tuple[LabelledTask, TrainDraw | None]:
-    if config.train_rows is None:
-        return task, None
-    task, draw = draw_train(task, config.train_rows, config.seed)
+    draw = None
+    if config.train_rows is not None:
+        task, draw = draw_train(task, config.train_rows, config.seed)
+        report.note(
+            f"{len(draw.rows)} of {draw.of} training rows drawn, stratified by class, seed "
+            f"{config.seed}"
+        )
+    return (_with_dev(task, report) if config.train_on_dev else task), draw
+
+
+def _with_dev(task: LabelledTask, report: ReadReport) -> LabelledTask:
+    """The task with the dev rows among its training rows, too."""
+    unknown = [e for e in task.dev if not can_be_learned(e, task.task_type)]
+    if unknown:
+        raise DataError(
+            f"--train-on-dev: {len(unknown)} of the {len(task.dev)} dev rows have a class that "
+            f"train lacks, such as {unknown[0].label!r}, which the model cannot learn; put all "
+            "rows into --train, from which dev is then split off"
+        )
     report.note(
-        f"{len(draw.rows)} of {draw.of} training rows drawn, stratified by class, seed "
-        f"{config.seed}"
+        f"the {len(task.dev)} dev rows are trained on, too, and the last model is kept, so dev "
+        "scores do not say how good it is on new texts"
     )
-    return task, draw
+    return replace(task, train=task.train + task.dev)
 
 
 def _read(

@@ -44,7 +44,8 @@ def print_result(run: "Run") -> None:
         shown = (shown_score(score, chosen.name) for score in (scores.dev, scores.test))
         rows.append([name, *shown])
     name = f"{chosen.name}, 95% interval" if chosen.intervals else chosen.name
-    print_table([name, "dev", "test"], rows)
+    dev = "dev (trained on)" if outcome.trained_on_dev else "dev"
+    print_table([name, dev, "test"], rows)
     for sentence in _about_scores(run):
         echo(folded(sentence))
     model = str(run.folder / outcome.model)
@@ -58,16 +59,23 @@ def print_result(run: "Run") -> None:
 
 def _about_training(run: "Run") -> Iterator[str]:
     """How long was trained, and which model is kept."""
-    outcome, steps, patience = run.outcome, run.config.steps, run.config.patience
+    outcome, steps, patience = run.outcome, run.config.last_step, run.config.patience
     if outcome.steps < steps:
         evaluations = "1 evaluation" if patience == 1 else f"{patience} evaluations in a row"
         yield (
             f"Training stopped early, after step {outcome.steps} of {steps}: {evaluations} had no "
             "better dev score."
         )
+    elif run.config.stop_after is not None:
+        yield f"The first {outcome.steps} of {run.config.steps} steps were trained, as asked."
     else:
         yield f"All {steps} steps were trained."
-    if outcome.best_step == 0:
+    if outcome.trained_on_dev:
+        yield (
+            "The last model is kept. Dev rows were trained on, so their scores do not say how good "
+            "it is on new texts:"
+        )
+    elif outcome.best_step == 0:
         yield "No step of training beat the model that it began with on dev, so that one is kept:"
     else:
         yield f"The best model is from step {outcome.best_step}:"
@@ -88,8 +96,8 @@ def _about_scores(run: "Run") -> Iterator[str]:
     from aang.task_types.choose import task_type_named
 
     chosen, data = run.outcome.metric, run.records.data
-    rows = data.parts["dev"].examples
-    if rows < FEW_ROWS and chosen.intervals:
+    rows, held_out = data.parts["dev"].examples, not run.outcome.trained_on_dev
+    if held_out and rows < FEW_ROWS and chosen.intervals:
         yield (
             f"Dev has only {rows} rows, so its score may be off by chance: in brackets is where "
             "95% of resamples of these rows score. --dev and --dev-fraction give more."
@@ -97,10 +105,12 @@ def _about_scores(run: "Run") -> Iterator[str]:
     if (control := run.outcome.controls.get(TF_IDF)) is None:
         return
     part = "dev" if chosen.test is None else "test"
+    if part == "dev" and not held_out:
+        return
     own, other = (chosen.dev, control.dev) if part == "dev" else (chosen.test, control.test)
     if own is not None and other is not None and other > own:
         kind = task_type_named(data.task_type).linear
-        parts = {"dev": control.dev, "test": control.test}
+        parts = ({"dev": control.dev} if held_out else {}) | {"test": control.test}
         scores = (
             f"{shown_score(score, chosen.name)} on {name}"
             for name, score in parts.items()

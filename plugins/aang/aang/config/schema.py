@@ -259,6 +259,8 @@ class ScheduleOptions(OptimizerOptions):
 
     seed: int = Field(0, ge=0, lt=2**63, description="seed of every random draw")
     steps: Positive = Field(400, description="budget of training steps")
+    stop_after: Positive | None = None
+    """end after this many of the --steps; learning rates fall as for all of them"""
     eval_every: Positive = Field(25, description="steps between evaluations on dev")
     patience: Positive = 8
     """stop after this many evaluations without a better one"""
@@ -271,6 +273,33 @@ class ScheduleOptions(OptimizerOptions):
     final_fine_tuning: Positive | None = None
     """at most this many epochs on the end task alone, from the best model, at a learning rate of
     1e-6; kept only if better on dev"""
+    train_on_dev: bool = False
+    """train on the dev rows, too, for all steps, and keep the last model; dev scores then do not
+    say how good it is on new texts"""
+    test_predictions: bool = False
+    """write the logits for every test row at each evaluation to test_predictions.jsonl"""
+
+    @property
+    def last_step(self) -> int:
+        """Steps after which the main training ends at the latest."""
+        return self.steps if self.stop_after is None else self.stop_after
+
+    @model_validator(mode="after")
+    def _stops_within_the_steps(self) -> "ScheduleOptions":
+        if self.last_step > self.steps:
+            raise ValueError(
+                f"--stop-after {self.stop_after} is more than the --steps {self.steps}; give fewer"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _dev_chooses_nothing_that_it_trains(self) -> "ScheduleOptions":
+        if self.train_on_dev and self.final_fine_tuning is not None:
+            raise ValueError(
+                "--final-fine-tuning keeps what is better on dev, and --train-on-dev trains on "
+                "dev; leave one of them out"
+            )
+        return self
 
 
 class DevHeadOptions(Section):
@@ -374,6 +403,15 @@ class TrainConfig(
         fields = type(self).model_fields
         values = {name: getattr(self, name) for name in self.plugin_options}
         return {name: v for name, v in values.items() if v != fields[name].default}
+
+    @model_validator(mode="after")
+    def _reserved_rows_are_not_trained_on(self) -> "TrainConfig":
+        if self.train_on_dev and self.meta_fraction:
+            raise ValueError(
+                "--meta-fraction reserves dev rows, and --train-on-dev trains on all of them; "
+                "leave one of them out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _options_of_plugins_go_together(self) -> "TrainConfig":

@@ -45,9 +45,9 @@ def measure(trainer: Trainer, memory_bytes: Callable[[], int]) -> Expected:
     trainer.score()
     evaluation = time.perf_counter() - began
     schedule = trainer.schedule
-    looks = 1 + schedule.steps / schedule.eval_every
+    looks = 1 + schedule.last_step / schedule.eval_every
     return Expected(
-        seconds=round(seconds / max(1, steps) * schedule.steps + evaluation * looks, 3),
+        seconds=round(seconds / max(1, steps) * schedule.last_step + evaluation * looks, 3),
         memory_bytes=memory_bytes(),
         steps=steps,
     )

@@ -163,8 +163,12 @@ def _header(run: Run, origins: Origins) -> ModelCardData:
         tags=["auxiliary-learning", "aang"],
         model_name=(origins.name or run.name).rpartition("/")[2],
         eval_results=[
-            result for part in reversed(evaluated) for result in _eval_results(run, part, origins)
-        ],
+            result
+            for part in reversed(evaluated)
+            if part != "dev" or not run.outcome.trained_on_dev
+            for result in _eval_results(run, part, origins)
+        ]
+        or None,
     )
 
 

@@ -108,6 +108,7 @@ def result(assembly: Assembly, evaluated: Evaluation, **took: Any) -> Result:
         model="model",
         recipe=config.recipe,
         fine_tuning=sources.fine_tuning,
+        trained_on_dev=config.train_on_dev,
         **took,
     )
 

@@ -347,11 +347,14 @@ class Run:
     def __repr__(self) -> str:
         result, chosen = self.outcome, self.outcome.metric
         how = self.options.get("recipe") or result.weighter
+        kept, dev = f"the best model from step {result.best_step}", "dev"
+        if result.trained_on_dev:
+            kept, dev = "the last model", "dev (trained on)"
         count = f"{result.objectives} objective{'' if result.objectives == 1 else 's'}"
         return (
             f"Run {self.folder}: {how}, seed {result.seed}, {result.steps} steps in "
-            f"{result.train_seconds:.1f} s, the best model from step {result.best_step}\n"
-            f"{chosen.name}: dev {chosen.shown('dev')}, test {chosen.shown('test')}; "
+            f"{result.train_seconds:.1f} s, {kept}\n"
+            f"{chosen.name}: {dev} {chosen.shown('dev')}, test {chosen.shown('test')}; "
             f"{result.baseline}: dev {shown_score(result.majority.dev, chosen.name)}, "
             f"test {shown_score(result.majority.test, chosen.name)}\n"
             f"{count}; model in {self.folder / result.model}"
@@ -372,7 +375,8 @@ class Run:
             for name, of in baselines.items()
             if of is not None
         ]
-        tables = [DataFrame(scores, columns=[chosen.name, "dev", "test"])]
+        dev = "dev (trained on)" if self.outcome.trained_on_dev else "dev"
+        tables = [DataFrame(scores, columns=[chosen.name, dev, "test"])]
         weights = self.records.mean_weights(0.75, 1.0)
         heaviest = sorted(weights, key=lambda name: -weights[name])[:_OBJECTIVES]
         if heaviest:

@@ -154,6 +154,8 @@ class Result(FilePart):
         fine_tuning: scores of plain fine-tuning on the same task, if known.
         processes: how many processes shared the training, if several.
         pretraining: the result of each stage of pre-training.
+        trained_on_dev: whether dev rows were trained on, too, so that no dev score is held out; the
+            last model is then kept, and ``best_step`` is the last step.
         logs: the SHA-256 of ``metrics.jsonl`` and ``weights.jsonl``.
     """
 
@@ -181,6 +183,7 @@ class Result(FilePart):
     fine_tuning: PlainFineTuning = None  # type: ignore[assignment]
     processes: Count = 1
     pretraining: dict[str, StageResult] = {}
+    trained_on_dev: bool = False
     logs: dict[str, str] = {}
 
     @property
@@ -375,6 +378,21 @@ class DevScores(FilePart):
     dev: dict[Metric | Loss, Number]
     best: bool = False
     losses: Numbers = Field(default_factory=dict)
+
+
+class LogitsOnTest(FilePart):
+    """A line of ``test_predictions.jsonl``: what the model computes for test at one evaluation.
+
+    Attributes:
+        logits: ``[N, C]`` in the order of the test rows, as the saved model would compute them:
+            float32, whatever precision trains. Classes are in the order of the labels of
+            ``evaluation.json``, without those that are unseen.
+    """
+
+    file: ClassVar[str] = "test_predictions.jsonl"
+
+    step: Count
+    logits: list[list[Number]]
 
 
 class Cost(FilePart):

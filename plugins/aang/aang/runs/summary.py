@@ -124,7 +124,8 @@ def summary_of(assembly: Assembly, statistics: DataStatistics, device: str) -> S
     sources, config = assembly.sources, assembly.config
     task, stages = sources.task, sources.plan.pretraining
     parts = {"train": task.train, "dev": task.dev, "test": task.test}
-    repeated = contradictions(chain.from_iterable(parts.values()))
+    apart = [] if config.train_on_dev else task.dev  # where they are among train's
+    repeated = contradictions(chain(task.train, apart, task.test))
     (first, labels) = next(iter(repeated.items()), (("", None), ()))
     objectives, budget = assembly.auxiliaries, assembly.row_budget
     readers = sum(objective.shares == END_TASK for objective in objectives)
@@ -161,7 +162,7 @@ def summary_of(assembly: Assembly, statistics: DataStatistics, device: str) -> S
             objectives=budget.auxiliary if readers < len(objectives) else 0,
             end_task_readers=readers,
         ),
-        steps=config.steps,
+        steps=config.last_step,
         eval_every=config.eval_every,
         device=device,
         precision=config.precision,

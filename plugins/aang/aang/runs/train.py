@@ -13,9 +13,11 @@ from pydantic import ValidationError
 from aang.assembly.around_training import after_training, observers
 from aang.assembly.assembly import Assembly, assemble
 from aang.assembly.labelled_tasks import end_task_columns
+from aang.assembly.prediction import Classifier, predict
 from aang.assembly.source_rows import SourceReader
 from aang.assembly.sources import Sources
 from aang.config import TrainConfig, with_absolute_paths
+from aang.corpora.tokens import TokenRows
 from aang.runs import inputs, outcome
 from aang.runs.before import check, prepare
 from aang.runs.cost import CostLog
@@ -26,13 +28,23 @@ from aang.runs.linear_controls import controls_of
 from aang.runs.model_card import card_of
 from aang.runs.resume import opened
 from aang.runs.run import Run
-from aang.runs.schema import Cost, DataStatistics, DevScores, Result, Round, StageResult, TrainRows
+from aang.runs.schema import (
+    Cost,
+    DataStatistics,
+    DevScores,
+    LogitsOnTest,
+    Result,
+    Round,
+    StageResult,
+    TrainRows,
+)
 from aang.runs.training import During, build_trainer, checkpoints_in
-from aang_core.errors import PluginError
+from aang_core.errors import NumericalError, PluginError
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import Plugins
 from aang_core.storage.durable import summary
 from aang_core.storage.run_folder import RunFolder
+from aang_core.tasks.processes import Processes
 from aang_core.training.trainer import Observer
 
 
@@ -195,11 +207,13 @@ def train_and_evaluate(assembly: Assembly, folder: RunFolder, during: During) ->
     cost = CostLog(folder, model.body, processes, compiled=config.compile)
     registry = assembly.sources.registry
     plugins = observers(registry, config, folder.path) if processes.first else []
-    watching = during.observe("", config.steps, config.metric)
-    logs = (Round.file, DevScores.file, Cost.file)
+    watching = during.observe("", config.last_step, config.metric)
+    logs = [Round.file, DevScores.file, Cost.file]
+    told: list[Observer] = [_Log(folder, config.weighter), cost, *plugins, *watching]
+    if config.test_predictions and assembly.test is not None:
+        logs.append(LogitsOnTest.file)
+        told.append(_TestLog(folder, assembly, assembly.test, processes))
     checkpointer = checkpoints_in(folder, ".", config, during, logs)
-    log = _Log(folder, config.weighter)
-    told: list[Observer] = [log, cost, *plugins, *watching]
     trainer = build_trainer(assembly, during.device, told, checkpointer, processes)
     checkpointer.load(trainer)
     if processes.first:
@@ -226,7 +240,7 @@ def train_and_evaluate(assembly: Assembly, folder: RunFolder, during: During) ->
     return outcome.result(
         assembly,
         evaluated,
-        best_step=progress.best_step,
+        best_step=trainer.bench.steps if config.train_on_dev else progress.best_step,
         steps=trainer.bench.steps,
         skipped_steps=trainer.bench.numbers.skipped,
         train_seconds=round(seconds, 3),
@@ -253,3 +267,29 @@ class _Log(ScoresLog):
                 f"{what_is_wrong(error)}"
             ) from error
         append_line(self._folder, line)
+
+
+class _TestLog:
+    """Writes ``test_predictions.jsonl``; all processes share the rows, and the first one writes."""
+
+    def __init__(
+        self, folder: RunFolder, assembly: Assembly, test: TokenRows, processes: Processes
+    ) -> None:
+        self._folder = folder
+        self._classifier = Classifier(assembly.model.body, assembly.model.classifier)
+        self._test = test
+        self._processes = processes
+
+    def after_round(self, step: int, record: Mapping[str, Any]) -> None:
+        """Does nothing."""
+
+    def after_evaluation(
+        self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
+    ) -> None:
+        logits = predict(self._classifier, self._test, processes=self._processes)
+        if not logits.isfinite().all():
+            raise NumericalError(
+                f"step {step}: the model computes NaN or infinity for test rows: training has "
+                "diverged; lower the learning rate"
+            )
+        append_line(self._folder, LogitsOnTest(step=step, logits=logits.tolist()))

@@ -1,5 +1,6 @@
 """What all trainings of a run have in common: device, processes, observers, trainer, scores."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -168,7 +169,14 @@ def build_trainer(
                 head_weight_decay=config.head_weight_decay,
                 clip_apart=config.clip_apart,
             ),
-            schedule=Schedule(config.steps, config.eval_every, config.patience, config.metric),
+            schedule=Schedule(
+                config.steps,
+                config.eval_every,
+                sys.maxsize if config.train_on_dev else config.patience,
+                config.metric,
+                keep_best=not config.train_on_dev,
+                stop_after=config.stop_after,
+            ),
             step=StepSettings(
                 assembly.row_budget,
                 meta_every=config.meta_every,
