@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from aang_core.storage.durable import csv_line as csv_line
     from aang_core.storage.durable import whole_file as whole_file
     from aang_core.storage.durable import write_file as write_file
+    from aang_core.storage.durable import write_folder as write_folder
     from aang_core.storage.durable import writing as writing
     from aang_core.storage.lock import Holder as Holder
     from aang_core.storage.lock import holder_of as holder_of

@@ -7,9 +7,8 @@ from functools import cached_property
 import numpy as np
 import torch
 from aang.task_types.metrics import Metric, shown_score
-from numpy.typing import NDArray
-
 from aang_plugin_best.rows import Rows
+from numpy.typing import NDArray
 
 RESAMPLES = 2000
 """Bootstrap samples of the rows behind every interval and every probability."""
@@ -53,7 +52,9 @@ class Board:
     metric: Metric
     found: dict[str, dict[int, Predictions]] = field(default_factory=dict)
 
-    def add(self, name: str, seed: int, steps: Sequence[int], fold: int | None, logits: Logits) -> None:
+    def add(
+        self, name: str, seed: int, steps: Sequence[int], fold: int | None, logits: Logits
+    ) -> None:
         """Add predictions.
 
         Args:
@@ -93,6 +94,12 @@ class Board:
             np.mean([self.score(truth, of.logits[e, rows]) for of in seeds]) for e in range(count)
         ]
         return count - 1 - int(np.argmax(scores[::-1]))
+
+    def liked_steps(self, name: str) -> int:
+        """How many steps of a candidate's training all folds together like best."""
+        seeds = self.complete(name)
+        place = self.steps(name, np.ones(len(self.rows.truth), dtype=bool))
+        return self.found[name][seeds[0]].steps[place]
 
     def score(self, truth: NDArray[np.int64], logits: Logits) -> float:
         """The metric of logits ``[n, C]``."""
@@ -197,8 +204,6 @@ class Standing:
         return f"{self.name:<16} {score}, the best with {self.chance:.0%}{seeds}"
 
 
-def chance_ahead(
-    samples: Mapping[str, NDArray[np.float64]], name: str, other: str
-) -> float:
+def chance_ahead(samples: Mapping[str, NDArray[np.float64]], name: str, other: str) -> float:
     """The share of bootstrap samples in which a candidate is ahead of another one."""
     return float(np.mean(samples[name] > samples[other]))

@@ -39,7 +39,10 @@ _LEFT_OUT = (
     help="what is trained on all rows: the best single model, or several together",
 )
 @click.option(
-    "--out", type=click.Path(path_type=Path), default=Path("best"), show_default=True,
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("best"),
+    show_default=True,
     help="folder of the search",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="runs at once")
@@ -56,10 +59,11 @@ def best(
     interrupt.
     """
     from aang.cli import training_options
+    from aang_plugin_best.search import Asked, Search, find_best
+    from aang_plugin_best.verdict import words
     from aang_plugin_compare.runner import Runs, resumable
 
     from aang_core import ReadReport
-    from aang_plugin_best.search import Asked, Search, find_best
 
     own = {n: given.pop(n) for n in ("minutes", "group", "keep_dev", "only", "deploy")}
     launching = {n: given.pop(n) for n in ("engine", "address", "cpus_per_run", "gpus_per_run")}
@@ -74,4 +78,6 @@ def best(
     with resumable(), chosen_launcher(out, launching) as launcher:
         runs = Runs.asked(out, launcher, plugins.registry, trust)
         verdict = find_best(search, runs, plugins.registry, say)
-    echo(str(verdict))
+    for line in words(verdict):
+        echo(line)
+    echo(f"model: {out / 'model'}")

@@ -1,19 +1,37 @@
-"""What is deployed: the chosen way, trained again on all rows, with probabilities to believe."""
+"""What is deployed: the choice, trained again on all rows, with probabilities to believe.
 
-import shutil
-from collections.abc import Mapping
+One trained model is a plain Hugging Face folder. Several, or a model of scikit-learn's, are a
+folder with ``together.json`` and a folder for each member, which ``aang predict`` and ``AangBest``
+read.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
+from aang.corpora.columns import Columns
 from aang.modeling import load_classifier, load_tokenizer
+from aang.runs.predict import Prediction, Predictor, Text
+from aang.task_types.single_label import SingleLabel
+from aang_plugin_best.quick import load_quick, log_probabilities, save_quick
+from aang_plugin_best.race import Candidate, Race
+from aang_plugin_best.together import Member, Probabilities, probabilities_of
 from aang_plugin_compare.cells import Job
 from torch import nn
 
-from aang_core import ConfigError
+from aang_core import ConfigError, DataError
 from aang_core.storage import write_folder
-from aang_plugin_best.quick import save_quick
-from aang_plugin_best.race import Candidate, Race
-from aang_plugin_best.together import Member
+
+TOGETHER = "together.json"
+BEST = "best.json"
+MODEL = "model"
+"""The folder of what is deployed, in the folder of the search."""
 
 
 def trained_on_all(race: Race, candidate: Candidate, seed: int) -> Path:
@@ -33,16 +51,16 @@ def trained_on_all(race: Race, candidate: Candidate, seed: int) -> Path:
             model.fit(board.rows.texts, board.rows.truth)
             write_folder(folder, lambda to: save_quick(model, to))
         return folder
-    every = torch.ones(len(board.rows.truth), dtype=torch.bool).numpy()
-    place = board.steps(candidate.name, every)
-    steps = board.found[candidate.name][board.complete(candidate.name)[0]].steps[place]
     config = race.config(
-        candidate, train=str(root / "data" / "rows.jsonl"), seed=seed, stop_after=steps
+        candidate,
+        train=str(root / "data" / "rows.jsonl"),
+        seed=seed,
+        stop_after=board.liked_steps(candidate.name),
     )
     folder = Path("runs", candidate.name, f"seed-{seed}", "all-rows")
-    done = race.run([Job(folder, config)], race.clock.limit, {folder: f"{candidate.name} again"})
-    if not done:
-        raise ConfigError(f"{folder} has failed: {race.failed[f'{candidate.name} again']}")
+    again = f"{candidate.name} on all rows"
+    if not race.run([Job(folder, config)], race.clock.limit, {folder: again}):
+        raise ConfigError(f"training {again} failed: {race.failed[again]}")
     return root / folder
 
 
@@ -61,14 +79,14 @@ def soften(model: nn.Module, classes: int, temperature: float) -> None:
     """
     last = [m for m in model.modules() if isinstance(m, nn.Linear) and m.out_features == classes]
     if not last:
-        raise ConfigError("the classifier's last layer is no nn.Linear, so nothing can calibrate it")
+        raise ConfigError("the classifier's last layer is no nn.Linear, so it cannot be calibrated")
     with torch.no_grad():
         last[-1].weight /= temperature
         if last[-1].bias is not None:
             last[-1].bias /= temperature
 
 
-def deploy_model(run: Path, out: Path, temperature: float, card: str) -> None:
+def deploy_one(run: Path, out: Path, temperature: float, card: str) -> None:
     """Write the model of a run as a plain Hugging Face folder, calibrated.
 
     Args:
@@ -86,3 +104,150 @@ def deploy_model(run: Path, out: Path, temperature: float, card: str) -> None:
         (folder / "README.md").write_text(card, encoding="utf-8")
 
     write_folder(out, write)
+
+
+def deploy_several(
+    race: Race,
+    candidates: Mapping[str, Candidate],
+    members: Mapping[Member, int],
+    out: Path,
+    temperature: float,
+) -> None:
+    """Train several members on all rows, and write a folder with all of them."""
+    trained = {m: trained_on_all(race, candidates[m[0]], m[1]) for m in members}
+    listed = [
+        {"folder": f"{name}-{seed}", "weight": times, "quick": candidates[name].model is not None}
+        for (name, seed), times in members.items()
+    ]
+    first = race.config(next(iter(candidates.values())))
+    content = {
+        "classes": list(race.board.rows.kind.labels),
+        "temperature": temperature,
+        "pairs": race.board.rows.examples[0].text_pair is not None,
+        "max_length": first.max_length,
+        "members": listed,
+    }
+
+    def write(folder: Path) -> None:
+        from shutil import copytree
+
+        for member, place in zip(members, listed, strict=True):
+            source = trained[member]
+            copytree(source if place["quick"] else source / "model", folder / str(place["folder"]))
+        (folder / TOGETHER).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+    write_folder(out, write)
+
+
+@dataclass(frozen=True)
+class Together:
+    """One model or several, as a single classifier; commands use it as they use a `Predictor`.
+
+    Attributes:
+        parts: the models, each with its weight in the mean of their probabilities.
+        task_type: knows the classes.
+        columns: the columns of the training data.
+        temperature: what the logarithms of the mean probabilities are divided by.
+        pairs: whether it reads pairs of texts.
+        answer_at: the probability below which it gives no answer; 0 for always.
+    """
+
+    parts: Sequence[tuple[float, Any]]
+    task_type: SingleLabel
+    columns: Columns
+    temperature: float = 1.0
+    pairs: bool | None = None
+    answer_at: float = 0.0
+
+    @property
+    def labels(self) -> list[str]:
+        """The classes that predictions have probabilities of."""
+        return list(self.task_type.labels)
+
+    def probabilities(self, texts: Sequence[Text], batch_size: int = 32) -> Probabilities:
+        """The probabilities of N texts, float64 ``[N, C]``."""
+        found = [self._of_part(part, texts, batch_size) for _, part in self.parts]
+        mean = np.average(found, axis=0, weights=[weight for weight, _ in self.parts])
+        return probabilities_of(np.log(mean.clip(1e-12)), self.temperature)
+
+    def _of_part(self, part: Any, texts: Sequence[Text], batch_size: int) -> Probabilities:
+        if isinstance(part, Predictor):
+            found = part.predict(texts, batch_size=batch_size, window=len(texts))
+            return np.array([[p.probabilities[name] for name in self.labels] for p in found])
+        given: Any = [text for text, _ in texts]
+        if texts[0][1] is not None:
+            given = np.array(texts, dtype=object)
+        return probabilities_of(log_probabilities(part, given, len(self.labels)))
+
+    def predict(
+        self, texts: Iterable[Text], *, batch_size: int = 32, window: int = 1
+    ) -> Iterator[Prediction]:
+        """Yield predictions in the order of the texts; an uncertain one has an empty label."""
+        remaining = iter(texts)
+        while part := list(islice(remaining, batch_size * window)):
+            for (text, pair), shares in zip(
+                part, self.probabilities(part, batch_size), strict=True
+            ):
+                best = int(shares.argmax())
+                label = self.labels[best] if shares[best] >= self.answer_at else ""
+                by_name = dict(zip(self.labels, shares.tolist(), strict=True))
+                yield Prediction(text, pair, label, by_name)
+
+    def milliseconds(self, texts: Sequence[Text]) -> float:
+        """Milliseconds a text, over some texts, one at a time as a service would get them."""
+        self.probabilities(texts[:1])
+        begin = time.perf_counter()
+        for text in texts:
+            self.probabilities([text])
+        return 1000 * (time.perf_counter() - begin) / len(texts)
+
+
+def open_classifier(
+    source: Path, device: torch.device, trust_remote_code: bool = False
+) -> Together | None:
+    """Open the folder of a search, or several members that it has deployed; None for others.
+
+    Raises:
+        AangError: a member cannot be loaded.
+    """
+    if (source / BEST).is_file():
+        verdict = _read(source / BEST)
+        found = open_model(source / MODEL, device, trust_remote_code)
+        threshold = verdict.get("answer_at", {}).get("threshold", 0.0)
+        return replace(found, columns=Columns(**verdict["columns"]), answer_at=threshold)
+    several = (source / TOGETHER).is_file()
+    return open_model(source, device, trust_remote_code) if several else None
+
+
+def open_model(source: Path, device: torch.device, trust_remote_code: bool = False) -> Together:
+    """Open what was deployed: a plain Hugging Face folder, or several members.
+
+    Raises:
+        AangError: it cannot be loaded.
+    """
+    if not (source / TOGETHER).is_file():
+        one = Predictor.load(source, device, trust_remote_code=trust_remote_code)
+        kind = SingleLabel(one.task_type.labels)
+        return Together([(1.0, one)], kind, one.columns, pairs=one.pairs)
+    content = _read(source / TOGETHER)
+    parts: list[tuple[float, Any]] = []
+    for member in content["members"]:
+        folder = source / member["folder"]
+        model: Any = (
+            load_quick(folder, content["max_length"])
+            if member["quick"]
+            else Predictor.load(folder, device, trust_remote_code=trust_remote_code)
+        )
+        parts.append((float(member["weight"]), model))
+    pairs = content["pairs"]
+    columns = Columns(text_pair="text_pair" if pairs else None)
+    kind = SingleLabel(tuple(content["classes"]))
+    return Together(parts, kind, columns, content["temperature"], pairs)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DataError(f"{path}: is damaged: {error}") from error
+    return content

@@ -29,7 +29,9 @@ def tf_idf(config: TrainConfig) -> Any:
     words = TfidfVectorizer(
         ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"(?u)\w+|[^\w\s]+"
     )
-    characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True, min_df=2)
+    characters = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(2, 5), sublinear_tf=True, min_df=2
+    )
     features: Any = FeatureUnion([("words", words), ("characters", characters)])
     if config.text_pair is not None:
         features = ColumnTransformer([(f"text {i}", features, i) for i in (0, 1)])
@@ -118,12 +120,12 @@ def save_quick(model: Any, folder: Path) -> None:
     dump(model, folder / "model.skops")
 
 
-def load_quick(folder: Path, config: TrainConfig) -> Any:
+def load_quick(folder: Path, max_length: int) -> Any:
     """Load what :func:`save_quick` wrote.
 
     Args:
         folder: where it is.
-        config: the options that it was fitted with.
+        max_length: tokens that texts are cut to, if it reads features of an encoder.
 
     Raises:
         ConfigError: the file holds types that are not scikit-learn's, which could run code.
@@ -138,5 +140,6 @@ def load_quick(folder: Path, config: TrainConfig) -> Any:
         )
     model = load(file, trusted=sorted(own))
     if (folder / "encoder").is_dir():
-        return Pipeline([("encoder", FrozenMean(str(folder / "encoder"), config)), *model.steps])
+        frozen = FrozenMean(str(folder / "encoder"), TrainConfig(max_length=max_length))
+        return Pipeline([("encoder", frozen), *model.steps])
     return model

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from aang.config import TrainConfig, resolve_training
 from aang.runs import read_lines, read_part, shown_score
-from aang.runs.schema import Evaluation, TestLogits
+from aang.runs.schema import Evaluation, LogitsOnTest
 from aang.runs.summary import duration
+from aang_plugin_best.board import Board
+from aang_plugin_best.quick import log_probabilities
 from aang_plugin_compare.cells import Job
 from aang_plugin_compare.runner import Ended, Runner, Runs
 from aang_plugin_compare.settings import layered
 
 from aang_core import AangError, Registry
 from aang_core.storage import whole_file, write_file, writing
-from aang_plugin_best.board import Board
-from aang_plugin_best.quick import log_probabilities
 
 LEAST_CHANCE = 0.05
 """A candidate with a lower chance of being the best stops."""
@@ -287,7 +287,7 @@ class Race:
 
     def _read(self, candidate: Candidate, seed: int, fold: int, folder: Path) -> None:
         """Add what a run has predicted to the board, and remove its models."""
-        lines = read_lines(TestLogits, folder)
+        lines = read_lines(LogitsOnTest, folder)
         labels = read_part(Evaluation, folder).labels
         order = [labels.index(name) for name in self.board.rows.kind.labels]
         logits = np.array([line.logits for line in lines], dtype=np.float32)[:, :, order]

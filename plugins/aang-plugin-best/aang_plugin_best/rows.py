@@ -34,7 +34,6 @@ class Rows:
         groups: the group of each row, int64 ``[N]``; equal texts are always in one group.
         folds: the fold of each row, int64 ``[N]``.
         kind: the kind of task, which knows the classes.
-        test: the test examples; their labels are read when everything is decided.
     """
 
     examples: tuple[Example, ...]
@@ -61,7 +60,8 @@ class Rows:
     @cached_property
     def digest(self) -> str:
         """Fingerprint of the rows and their folds."""
-        content = [(*_columns(e).values(), int(fold)) for e, fold in zip(self.examples, self.folds)]
+        pairs = zip(self.examples, self.folds, strict=True)
+        content = [(*_columns(example).values(), int(fold)) for example, fold in pairs]
         return sha256(json.dumps(content).encode()).hexdigest()[:32]
 
     def write(self, folder: Path) -> None:
@@ -108,7 +108,8 @@ def read_labelled(
         AangError: the data cannot be used, or is too little.
     """
     config = config.model_copy(update={"test_score": False})
-    task, _ = read_end_task(config, report, registry)
+    # Its notes are about a dev set that is split off, which joins the rows again.
+    task, _ = read_end_task(config, ReadReport(), registry)
     if not isinstance(task.task_type, SingleLabel):
         raise ConfigError(
             f"aang best chooses among classifiers of one class a text, and {task.name} is "

@@ -2,30 +2,44 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
+from shutil import copyfile
 from typing import Any, Literal
 
 import numpy as np
-import yaml
-from aang.config import TrainConfig, recorded_config, resolve_training
+import torch
+from aang.assembly import read_end_task
+from aang.assembly.labelled_tasks import end_task_columns
+from aang.config import TrainConfig, resolve_training
 from aang.runs import choose_device
+from aang.runs.evaluate import intervals_of
+from aang_plugin_best.board import Board, Logits, chance_ahead
+from aang_plugin_best.deploy import (
+    BEST,
+    MODEL,
+    deploy_one,
+    deploy_several,
+    open_model,
+    trained_on_all,
+)
+from aang_plugin_best.race import Candidate, Clock, Race
+from aang_plugin_best.rows import Rows, read_labelled
+from aang_plugin_best.together import (
+    Ensemble,
+    Member,
+    calibration_error,
+    ensemble,
+    logs_of,
+    probabilities_of,
+    temperature_of,
+)
+from aang_plugin_best.verdict import words
 from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runs
 from aang_plugin_compare.settings import layered
 
 from aang_core import ConfigError, ReadReport, Registry, did_you_mean
-from aang_core.storage import locked, write_file, write_folder, writing
-from aang_plugin_best.board import Board, chance_ahead
-from aang_plugin_best.deploy import deploy_model, trained_on_all
-from aang_plugin_best.race import Candidate, Clock, Race
-from aang_plugin_best.rows import Rows, read_labelled
-from aang_plugin_best.together import (
-    calibration_error,
-    ensemble,
-    probabilities_of,
-    temperature_of,
-)
+from aang_core.storage import locked, write_file, writing
 
 OF_DATA = (
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "label_names"),
@@ -36,7 +50,9 @@ OF_DATA = (
 CHOSEN_HERE = {
     **dict.fromkeys(("recipe", "space", "weighter"), "it is what is chosen; see --candidate"),
     **dict.fromkeys(("train_on_dev", "stop_after", "test_predictions"), "the search sets it"),
-    **dict.fromkeys(("train_rows", "test_score", "aux_task", "target"), "give the rows with --train"),
+    **dict.fromkeys(
+        ("train_rows", "test_score", "aux_task", "target"), "give the rows with --train"
+    ),
     "out": "give --out before --",
 }
 """Options of ``aang train`` that a search does not take, each with the reason."""
@@ -174,53 +190,63 @@ def _refuse_other(search: Search, clock: Clock) -> None:
 
 
 def _decided(search: Search, race: Race) -> dict[str, Any]:
-    """Choose, train the choice again on all rows, and write the verdict."""
+    """Choose, train the choice again on all rows, and write model and verdict."""
     board, root = race.board, race.runs.root
     names = [name for name in board.found if board.complete(name)]
     if not names:
         why = "; ".join(f"{name}: {error}" for name, error in race.failed.items())
         raise ConfigError(f"no candidate has predicted every row. {why}")
     standing = board.standing(names)
-    chosen = standing[0]
-    by_name = {c.name: c for c in search.candidates}
-    seeds = board.complete(chosen.name)
-    logits = board.logits(chosen.name, seeds[0])
-    temperature = temperature_of(logits, board.rows.truth)
+    chosen, by_name = standing[0].name, {c.name: c for c in search.candidates}
     together = ensemble(board, names)
-    folder = trained_on_all(race, by_name[chosen.name], search.config.seed)
-    others = {
-        name: _against(board, chosen.name, name)
-        for name in board.found
-        if name != chosen.name
-    }
-    verdict: dict[str, Any] = {
-        "chosen": chosen.name,
+    members, logits = _members(search, board, chosen, together)
+    temperature = temperature_of(logits, board.rows.truth)
+    verdict = {
+        "chosen": chosen,
         "metric": board.metric,
-        "score": chosen.score,
-        "interval": list(chosen.interval),
-        "rows": chosen.rows,
+        "score": standing[0].score,
+        "interval": list(standing[0].interval),
+        "rows": standing[0].rows,
+        "steps": 0 if by_name[chosen].model is not None else board.liked_steps(chosen),
         "classes": list(board.rows.kind.labels),
+        "columns": end_task_columns(search.config).options(),
         "board": [asdict(of) for of in standing],
-        "against": others,
+        "against": {n: _against(board, chosen, n) for n in board.found if n != chosen},
         "not_tried": search.not_tried | race.stopped | race.failed,
+        "deploy": search.asked.deploy,
+        "members": [[*member, times] for member, times in members.items()],
         "temperature": temperature,
         "calibration_error": calibration_error(
             probabilities_of(logits, temperature), board.rows.truth
         ),
-        "together": {
-            "members": [[*member, times] for member, times in together.members.items()],
-            "score": together.score,
-            "single": together.single,
-            "chance": together.chance,
-            "confirmed": together.confirmed,
-        },
-        "model": "model",
+        "together": together.document(),
     }
-    with writing(root / "best.json"):
-        write_file(root / "best.json", json.dumps(verdict, indent=2) + "\n")
-    if by_name[chosen.name].model is None:
-        deploy_model(folder, root / "model", temperature, verdict["chosen"])
+    race.tell(f"training on all {len(board.rows.truth)} rows")
+    (first, seed), *several = members
+    if several or by_name[first].model is not None:
+        deploy_several(race, by_name, members, root / MODEL, temperature)
+    else:
+        run = trained_on_all(race, by_name[first], seed)
+        deploy_one(run, root / MODEL, temperature, "\n".join(words(verdict)))
+        copyfile(run / "config.yaml", root / "best.yaml")
+    verdict["parts"] = {part: _scored(search, race, part) for part in ("dev", "test")}
+    with writing(root / BEST):
+        write_file(root / BEST, json.dumps(verdict, indent=2) + "\n")
     return verdict
+
+
+def _members(
+    search: Search, board: Board, chosen: str, together: Ensemble
+) -> tuple[Mapping[Member, int], Logits]:
+    """What is deployed, and its out-of-fold logits ``[N, C]``."""
+    seeds = board.complete(chosen)
+    if search.asked.deploy == "one":
+        return {(chosen, seeds[0]): 1}, board.logits(chosen, seeds[0])
+    if together.confirmed:
+        return together.members, logs_of(together.probabilities)
+    # Seeds of one candidate need no choice that could fit the rows by chance.
+    every = [probabilities_of(board.logits(chosen, seed)) for seed in seeds]
+    return dict.fromkeys(((chosen, s) for s in seeds), 1), logs_of(np.mean(every, axis=0))
 
 
 def _against(board: Board, name: str, other: str) -> dict[str, float]:
@@ -232,4 +258,31 @@ def _against(board: Board, name: str, other: str) -> dict[str, float]:
         "chosen": found[name].score,
         "rows": found[other].rows,
         "chance": chance_ahead(samples, name, other),
+    }
+
+
+def _scored(search: Search, race: Race, part: str) -> dict[str, Any] | None:
+    """The deployed model's score on rows that had no part in anything; None without such rows.
+
+    Read when everything is decided, so that nobody can choose by it.
+    """
+    if part == "dev" and not search.asked.keep_dev:
+        return None
+    task, _ = read_end_task(search.config, ReadReport(), race.registry)
+    examples = task.test if part == "test" else task.dev
+    if not examples:
+        return None
+    board = race.board
+    model = open_model(race.runs.root / MODEL, choose_device(search.config.device))
+    unseen = {str(e.label) for e in examples} - set(board.rows.kind.labels)
+    kind = replace(board.rows.kind, unseen=tuple(sorted(unseen)))
+    truth = torch.tensor(kind.ids([e.label for e in examples], part))
+    probabilities = model.probabilities([(e.text, e.text_pair) for e in examples])
+    logits = torch.from_numpy(logs_of(probabilities))
+    known = (truth < len(board.rows.kind.labels)).numpy()
+    return {
+        "rows": len(examples),
+        "scores": dict(kind.scores(truth, logits)),
+        "interval": intervals_of(kind, truth, logits)[board.metric],
+        "calibration_error": calibration_error(probabilities[known], truth.numpy()[known]),
     }

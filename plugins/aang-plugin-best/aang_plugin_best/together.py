@@ -3,11 +3,11 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-
 from aang_plugin_best.board import Board, Logits
+from numpy.typing import NDArray
 
 Member = tuple[str, int]
 """A candidate and its seed."""
@@ -90,6 +90,16 @@ class Ensemble:
         """Whether rows that did not choose it say that it is better."""
         return len(self.members) > 1 and self.score > self.single and self.chance >= SURE
 
+    def document(self) -> dict[str, Any]:
+        """Everything but the probabilities, as JSON holds it."""
+        return {
+            "members": [[*member, times] for member, times in self.members.items()],
+            "score": self.score,
+            "single": self.single,
+            "chance": self.chance,
+            "confirmed": self.confirmed,
+        }
+
 
 def ensemble(board: Board, candidates: Sequence[str]) -> Ensemble:
     """Greedy selection from all models that have predicted every row (Caruana et al., 2004).
@@ -114,12 +124,12 @@ def ensemble(board: Board, candidates: Sequence[str]) -> Ensemble:
         picked = _picks(board, of, ~held_out)
         several[held_out] = mixed(of, picked)[held_out]
         single[held_out] = of[next(iter(picked))][held_out]
-    samples = [board.resampled(_logs(p), whole) for p in (several, single)]
+    samples = [board.resampled(logs_of(p), whole) for p in (several, single)]
     members = _picks(board, of, whole)
     return Ensemble(
         members,
-        board.score(rows.truth, _logs(several)),
-        board.score(rows.truth, _logs(single)),
+        board.score(rows.truth, logs_of(several)),
+        board.score(rows.truth, logs_of(single)),
         float(np.mean(samples[0] > samples[1])),
         mixed(of, members),
     )
@@ -134,7 +144,7 @@ def _picks(
     picked: list[Member] = []
     scores: list[float] = []
     for _ in range(MOST_PICKS):
-        found = {m: board.score(truth, _logs(total + p[rows])) for m, p in of.items()}
+        found = {m: board.score(truth, logs_of(total + p[rows])) for m, p in of.items()}
         best = max(found, key=lambda member: found[member])
         picked.append(best)
         scores.append(found[best])
@@ -142,6 +152,7 @@ def _picks(
     return Counter(picked[: int(np.argmax(scores)) + 1])
 
 
-def _logs(probabilities: Probabilities) -> Logits:
+def logs_of(probabilities: Probabilities) -> Logits:
+    """Logarithms, which are logits of the same probabilities: float32 ``[N, C]``."""
     logs: Logits = np.log(probabilities.clip(1e-12)).astype(np.float32)
     return logs

@@ -1,0 +1,52 @@
+"""The verdict, in words and numbers."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from aang.task_types.metrics import shown_score
+
+BASELINES = ("plain", "tf-idf")
+"""The candidates that everybody asks about."""
+
+
+def words(verdict: Mapping[str, Any]) -> Iterator[str]:
+    """The verdict for people, a line each."""
+    metric, chosen = verdict["metric"], verdict["chosen"]
+    score = shown_score(verdict["score"], metric, verdict["interval"])
+    yield (
+        f"{chosen}: {metric} {score} over {verdict['rows']} rows, each predicted by a model that "
+        "had not seen it"
+    )
+    against = verdict["against"]
+    order = sorted(against, key=lambda name: (name not in BASELINES, -against[name]["score"]))
+    for name in order:
+        of = against[name]
+        rows = "" if of["rows"] == verdict["rows"] else f" over {of['rows']} rows"
+        yield (
+            f"  {name}: {shown_score(of['score'], metric)}{rows}; {chosen} is really better with "
+            f"probability {of['chance']:.0%}"
+        )
+    together = verdict["together"]
+    if len(together["members"]) > 1:
+        names = ", ".join(f"{name} (seed {s}) ×{n}" for name, s, n in together["members"])
+        how = "is" if together["confirmed"] else "is not"
+        yield (
+            f"  together: {names}: {shown_score(together['score'], metric)}, where the best single "
+            f"model has {shown_score(together['single'], metric)} on the same terms; better with "
+            f"probability {together['chance']:.0%}, which {how} enough to choose it"
+        )
+    for name, why in verdict["not_tried"].items():
+        yield f"  {name}: {why}"
+    yield (
+        f"  probabilities: calibrated with temperature {verdict['temperature']:.2f}; expected "
+        f"calibration error {verdict['calibration_error']:.3f}"
+    )
+    for part, of in verdict.get("parts", {}).items():
+        if of is not None:
+            score = shown_score(of["scores"][metric], metric, of["interval"])
+            low, high = verdict["interval"]
+            inside = "within" if low <= of["scores"][metric] <= high else "outside"
+            yield (
+                f"  {part}: {score} over {of['rows']} rows, {inside} the interval above; expected "
+                f"calibration error {of['calibration_error']:.3f}"
+            )
