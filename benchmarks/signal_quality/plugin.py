@@ -21,7 +21,7 @@ _UNUSED = frozenset(
         *("recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every"),
         *("weights_every", "draws_per_step", "final_fine_tuning", "checkpoint_every", "log"),
         *("test", "test_score", "out", "push_to_hub", "hub_private", "hub_license"),
-        *("hub_language", "compile", "on_nan"),
+        *("hub_language", "compile", "on_nan", "stop_after", "train_on_dev", "test_predictions"),
     }
 )
 

@@ -28,7 +28,9 @@ def finished(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def flat(value: Any, name: str = "") -> dict[str, float]:
-    """The numbers of a nested mapping by their path."""
+    """The numbers of nested mappings and lists by their path."""
+    if isinstance(value, list):
+        value = {str(place): part for place, part in enumerate(value)}
     if isinstance(value, dict):
         return {k: v for key, part in value.items() for k, v in flat(part, f"{name}/{key}").items()}
     return {name: float(value)} if isinstance(value, int | float) else {}

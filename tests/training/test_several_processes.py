@@ -127,9 +127,10 @@ def begun(command: list[str]) -> subprocess.Popen[str]:
         ["--lora", 2, "--freeze-layers", 1],
         ["--class-weights", "balanced", "--micro-batch-size", 3],
         ["--class-weights", "xml=2.5", "--balanced-rows", "--dev-head", "drawn"],
+        ["--train-on-dev", "--stop-after", 4, "--test-predictions"],
         ["log.yaml"],  # torchrun takes --log for an option of its own
     ],
-    ids=["plain", "published", "adapters", "class-weights", "balanced-rows", "tracked"],
+    ids=["plain", "published", "adapters", "class-weights", "balanced-rows", "all-rows", "tracked"],
 )
 def test_one_command_line_one_run_folder(
     aang: Aang,
@@ -148,6 +149,7 @@ def test_one_command_line_one_run_folder(
     assert json.loads(done.stdout)["processes"] == 2
     logs = ["weights.jsonl", "metrics.jsonl"]
     logs += ["final-fine-tuning/metrics.jsonl"] if "--final-fine-tuning" in more else []
+    logs += ["test_predictions.jsonl"] if "--test-predictions" in more else []
     for name in logs:
         pairs = zip(lines(tmp_path / "one" / name), lines(tmp_path / "two" / name), strict=True)
         for one, two in pairs:

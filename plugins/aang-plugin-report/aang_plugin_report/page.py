@@ -201,7 +201,8 @@ def _tables_of_several(runs: Sequence[Run]) -> list[Table]:
     for name, run in zip(run_names(runs), runs, strict=True):
         of = run.outcome
         # Numbers, so that readers can sort by them.
-        scores = [None if s is None else 100 * s for s in (of.metric.dev, of.metric.test)]
+        dev = None if of.trained_on_dev else of.metric.dev
+        scores = [None if s is None else 100 * s for s in (dev, of.metric.test)]
         last = (of.best_step, of.all_seconds)
         rows.append([name, of.weighter, of.space, of.seed, run.metric, *scores, *last])
     return [Table("Runs", header, rows)]

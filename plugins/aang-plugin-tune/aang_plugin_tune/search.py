@@ -10,7 +10,7 @@ from aang.assembly import option_owners, without_unread_text
 from aang.config import TrainConfig, resolve_training
 from aang_plugin_compare.settings import Owners, applying, layered, setting_text, with_setting
 
-from aang_core import Registry
+from aang_core import ConfigError, Registry
 from aang_plugin_tune.dimensions import Choices, Dimension
 
 if TYPE_CHECKING:
@@ -111,7 +111,13 @@ class Search:
         if seed is not None:
             options["seed"] = seed
         given = options if test else _without_test(options)
-        return without_unread_text(resolve_training(given, {}, self.registry), self.registry)
+        config = resolve_training(given, {}, self.registry)
+        if config.train_on_dev:
+            raise ConfigError(
+                "--train-on-dev: a search chooses by scores on dev, which would then be of rows "
+                "that were trained on; leave it out, and train with the best setting afterwards"
+            )
+        return without_unread_text(config, self.registry)
 
     def method(self, setting: Setting, recorded: TrainConfig | None = None) -> str:
         """The name of the method in tables.

@@ -76,6 +76,7 @@ def planned(registry: Registry, *searched: str, **more: object) -> Search:
             {"arguments": ["--steps", "3", "mine.yaml"]},
             "mine.yaml: is for aang train alone",
         ),
+        (("lr=1,2",), {"arguments": ["--train-on-dev"]}, "--train-on-dev: a search chooses by"),
         (("lr=1,2",), {"arguments": ["--dry-run"]}, "--dry-run: "),
         (("lr=1,2",), {"arguments": ["--resume", "runs/a"]}, "--resume: "),
         (
