@@ -242,7 +242,7 @@ class RegisterCandidate(Protocol):
         >>> from aang_core import RegisterCandidate, hookimpl
         >>> @hookimpl
         ... def aang_register_candidates(register: RegisterCandidate) -> None:
-        ...     register("gentle", "contrast at a low rate", options={"recipe": "contrast", "lr": 1e-5})
+        ...     register("gentle", "contrast, gently", options={"recipe": "contrast", "lr": 1e-5})
         >>> aang_register_candidates(lambda name, summary, *, options: print(name, options["lr"]))
         gentle 1e-05
     """
@@ -515,6 +515,21 @@ def aang_after_training(run: "Run") -> None:
 
     Args:
         run: the run, with everything that :class:`aang.Run` reads.
+    """
+
+
+@hookspec
+def aang_open_classifier(source: Path, device: "torch.device", trust_remote_code: bool) -> Any:
+    """Open a folder that is neither a run nor a transformers classifier, for ``aang predict``.
+
+    Args:
+        source: what the user named.
+        device: the device to compute on.
+        trust_remote_code: whether Python code that comes with a model may run.
+
+    Returns:
+        An object with the ``labels``, ``columns``, ``pairs``, ``task_type``, ``predict`` and
+        ``labelled_logits`` of :class:`aang.runs.predict.Predictor`; None for any other folder.
     """
 
 

@@ -158,9 +158,9 @@ class Board:
         """How the candidates compare on the rows that all of them have predicted, best first."""
         rows, samples = self.predicted(names), self.samples(names)
         truth = self.rows.truth[rows]
-        ahead = np.stack([samples[name] for name in names]).argmax(axis=0)
+        best = np.stack([samples[name] for name in names]).max(axis=0)
         found = []
-        for number, name in enumerate(names):
+        for name in names:
             seeds = [s for s, of in self.found[name].items() if of.rows[rows].all()]
             scores = [self.score(truth, self.logits(name, s)[rows]) for s in seeds]
             low, high = np.quantile(samples[name], (0.025, 0.975))
@@ -169,7 +169,8 @@ class Board:
                     name,
                     float(np.mean(scores)),
                     (float(low), float(high)),
-                    float(np.mean(ahead == number)),
+                    # With a score that is level with the best, too: one of them will be chosen.
+                    float(np.mean(samples[name] == best)),
                     len(seeds),
                     int(rows.sum()),
                 )
@@ -185,7 +186,7 @@ class Standing:
         name: the candidate.
         score: its mean score over seeds.
         interval: the 95% bootstrap interval, over rows.
-        chance: the share of bootstrap samples in which it is ahead of all others.
+        chance: the share of bootstrap samples in which no other one is ahead of it.
         seeds: how many seeds the score is the mean of.
         rows: how many rows it is of.
     """

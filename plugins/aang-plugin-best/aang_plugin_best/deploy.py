@@ -16,16 +16,18 @@ from typing import Any
 import numpy as np
 import torch
 from aang.corpora.columns import Columns
+from aang.corpora.labelled import LabelledRows
 from aang.modeling import load_classifier, load_tokenizer
 from aang.runs.predict import Prediction, Predictor, Text
 from aang.task_types.single_label import SingleLabel
+from aang.task_types.task_type import TaskType
 from aang_plugin_best.quick import load_quick, log_probabilities, save_quick
 from aang_plugin_best.race import Candidate, Race
-from aang_plugin_best.together import Member, Probabilities, probabilities_of
+from aang_plugin_best.together import Member, Probabilities, logs_of, probabilities_of
 from aang_plugin_compare.cells import Job
 from torch import nn
 
-from aang_core import ConfigError, DataError
+from aang_core import ConfigError, DataError, ReadReport
 from aang_core.storage import write_folder
 
 TOGETHER = "together.json"
@@ -192,6 +194,14 @@ class Together:
                 label = self.labels[best] if shares[best] >= self.answer_at else ""
                 by_name = dict(zip(self.labels, shares.tolist(), strict=True))
                 yield Prediction(text, pair, label, by_name)
+
+    def labelled_logits(
+        self, rows: LabelledRows, task_type: TaskType, batch_size: int, report: ReadReport
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """The classes of labelled rows, int64 ``[N]``, and logits ``[N, C]``."""
+        ids = task_type.ids([example.label for example in rows.examples], rows.source)
+        found = self.probabilities([(e.text, e.text_pair) for e in rows.examples], batch_size)
+        return torch.tensor(ids), torch.from_numpy(logs_of(found))
 
     def milliseconds(self, texts: Sequence[Text]) -> float:
         """Milliseconds a text, over some texts, one at a time as a service would get them."""

@@ -1,6 +1,12 @@
 """What this plug-in registers."""
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from aang_core import RegisterCandidate, RegisterCommand, hookimpl
+
+if TYPE_CHECKING:
+    import torch
 
 
 @hookimpl
@@ -27,3 +33,14 @@ def aang_register_candidates(register: RegisterCandidate) -> None:
         "aang_plugin_best.quick:frozen_encoder",
     )
     register("plain", "plain fine-tuning", options={"weighter": "single-task"})
+
+
+@hookimpl
+def aang_open_classifier(source: Path, device: "torch.device", trust_remote_code: bool) -> Any:
+    """Open the folder of a search, or several models that it has deployed."""
+    # The rest takes a second to import, and most folders are not of this plug-in.
+    if not any((source / name).is_file() for name in ("best.json", "together.json")):
+        return None
+    from aang_plugin_best.deploy import open_classifier
+
+    return open_classifier(source, device, trust_remote_code)

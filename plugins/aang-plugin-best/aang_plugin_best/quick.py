@@ -117,6 +117,10 @@ def save_quick(model: Any, folder: Path) -> None:
     if isinstance(model, Pipeline) and isinstance(model.steps[0][1], FrozenMean):
         model.steps[0][1].save(folder / "encoder")
         model = Pipeline(model.steps[1:])
+    if isinstance(model, Pipeline) and isinstance(model.steps[-1][1], GridSearchCV):
+        # The search holds functions, and what it has found is all that predicts.
+        name, search = model.steps[-1]
+        model = Pipeline([*model.steps[:-1], (name, search.best_estimator_)])
     dump(model, folder / "model.skops")
 
 

@@ -4,6 +4,8 @@ This is the index of its public names; each is imported when it is first used:
 
 - ``train`` trains as ``aang train`` does, on files or on data in memory; ``AangClassifier`` is a
   scikit-learn estimator; ``Run`` reads a run folder.
+- ``best`` finds the best way to a classifier as ``aang best`` does, and ``AangBest`` is that as a
+  scikit-learn estimator; the standard plug-in aang-plugin-best brings both.
 - ``find_files``, ``read_lines`` and ``read_text_lines`` read text files for data primitives,
   ``cache_folder`` and ``atomic_write`` keep what is expensive to make.
 - ``TextModel`` is the encoder that ``aang_prepare_model`` may change, ``TrainedPart`` what it
@@ -15,6 +17,9 @@ from typing import TYPE_CHECKING
 from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
+    from aang_plugin_best.python import AangBest as AangBest
+    from aang_plugin_best.python import best as best
+
     from aang.corpora.cache import atomic_write as atomic_write
     from aang.corpora.cache import cache_folder as cache_folder
     from aang.corpora.places import find_files as find_files

@@ -7,15 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
-from transformers import PreTrainedModel
+from torch import Tensor
 
-from aang.assembly.prediction import predict
-from aang.corpora.cache import cache_folder
 from aang.corpora.in_memory import require_one_type, table_in_memory
 from aang.corpora.labelled import know_unseen, read_rows
 from aang.corpora.tables import TableInMemory
-from aang.corpora.tokens import tokenize
 from aang.runs.predict import Predictor, require_columns_of_training
 from aang.runs.schema import PartEvaluation
 from aang.task_types.task_type import TaskType
@@ -118,21 +114,13 @@ def applied_scores(
         columns.option("label"),
         lacking="the model does not know",
     )
-    tokenized = tokenize(
-        rows.examples,
-        predictor.tokenizer,
-        max_length=predictor.max_length,
-        cache=cache_folder(),
-        task_type=task_type,
-        report=report,
-    )
-    logits = predict(_Logits(predictor.model), tokenized, batch_size=batch_size)
+    labels, logits = predictor.labelled_logits(rows, task_type, batch_size, report)
     if not logits.isfinite().all():
         raise NumericalError(
             f"{rows.source}: the model computes NaN or infinity for its texts, so it cannot be "
             "scored; train it again with a lower learning rate"
         )
-    found = evaluation_of(task_type, tokenized.truth(), logits)
+    found = evaluation_of(task_type, labels, logits)
     return AppliedScores(rows.source, found, report.lines())
 
 
@@ -177,15 +165,3 @@ def intervals_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> dict[st
     return {
         name: torch.cat([of[name] for of in found]).quantile(bounds).tolist() for name in found[0]
     }
-
-
-class _Logits(nn.Module):
-    """A transformers classifier that returns its logits."""
-
-    def __init__(self, model: PreTrainedModel) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, **inputs: Tensor) -> Tensor:
-        logits: Tensor = self.model(**inputs).logits
-        return logits

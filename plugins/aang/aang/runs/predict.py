@@ -9,16 +9,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor, nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from transformers.tokenization_utils_base import LARGE_INTEGER
 
 from aang.assembly.labelled_tasks import end_task_columns
+from aang.assembly.prediction import predict
 from aang.config import recorded_config
+from aang.corpora.cache import cache_folder
 from aang.corpora.columns import Columns
 from aang.corpora.in_memory import table_in_memory
-from aang.corpora.labelled import texts_of
+from aang.corpora.labelled import LabelledRows, texts_of
 from aang.corpora.tables import TableInMemory, read_table
 from aang.corpora.tokenizer import token_offsets
+from aang.corpora.tokens import tokenize
 from aang.modeling import load_classifier, load_tokenizer
 from aang.modeling.loading import longest_row
 from aang.runs.files import check_model, finished_result, inside
@@ -26,6 +30,7 @@ from aang.task_types.choose import task_type_of_model
 from aang.task_types.task_type import Offsets, TaskType
 from aang_core.errors import DataError, ModelError
 from aang_core.objectives.stages import ReadReport
+from aang_core.plugins import load_plugins
 from aang_core.plugins.registry import Registry
 
 if TYPE_CHECKING:
@@ -60,6 +65,18 @@ class Prediction:
     text_pair: str | None
     label: Any
     probabilities: Mapping[str, float]
+
+
+class _Logits(nn.Module):
+    """A transformers classifier that returns its logits."""
+
+    def __init__(self, model: PreTrainedModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        logits: Tensor = self.model(**inputs).logits
+        return logits
 
 
 @dataclass(frozen=True)
@@ -104,6 +121,14 @@ class Predictor:
             ModelError: there is no classifier in the folder, or no folder; or it is for a kind of
                 task that no plug-in knows.
         """
+        hooks = (registry or load_plugins().registry).hooks
+        for hook in hooks:
+            if hook.name == "aang_open_classifier":
+                found: Predictor | None = hook.call(
+                    source=source, device=device, trust_remote_code=trust_remote_code
+                )
+                if found is not None:
+                    return found
         refuse_wrong_paths(source)
         columns, folder, limit, pairs, trained_as = Columns(), source, None, None, None
         run = _run_of(source)
@@ -171,6 +196,31 @@ class Predictor:
                 indices = order[start : start + batch_size]
                 found.update(zip(indices, self._batch([part[i] for i in indices]), strict=True))
             yield from (found[i] for i in range(len(part)))
+
+    def labelled_logits(
+        self, rows: LabelledRows, task_type: TaskType, batch_size: int, report: ReadReport
+    ) -> tuple[Tensor, Tensor]:
+        """What is to be predicted for labelled rows, and what the model computes for them.
+
+        Args:
+            rows: the rows.
+            task_type: the kind of end task, which knows all classes of the rows.
+            batch_size: rows per batch.
+            report: collects notes about the texts.
+
+        Returns:
+            Labels as ``task_type`` encodes them, and logits.
+        """
+        tokenized = tokenize(
+            rows.examples,
+            self.tokenizer,
+            max_length=self.max_length,
+            cache=cache_folder(),
+            task_type=task_type,
+            report=report,
+        )
+        logits = predict(_Logits(self.model), tokenized, batch_size=batch_size)
+        return tokenized.truth(), logits
 
     @torch.inference_mode()
     def _batch(self, batch: Sequence[Text]) -> Iterator[Prediction]:

@@ -1,0 +1,254 @@
+"""``best`` and ``AangBest``: the search from Python."""
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from aang.from_python.arrays import class_names, labelled_columns, labels_of, text_columns, texts_of
+from aang.from_python.given_data import GivenData
+from aang.runs import choose_device, interruptible
+from aang.runs.predict import WINDOW
+from aang_plugin_compare.launcher import LocalLauncher
+from aang_plugin_compare.run_folders import make_root
+from aang_plugin_compare.runner import Runs
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from aang_core import ConfigError, DataError, ReadReport, load_plugins
+from aang_core.cli import echo, note
+from aang_core.storage import write_file, writing
+from aang_plugin_best.deploy import BEST, Together, open_classifier
+from aang_plugin_best.search import Asked, Search, find_best
+from aang_plugin_best.verdict import words
+
+
+def best(
+    *,
+    out: str | PathLike[str] = "best",
+    minutes: float = 60.0,
+    group: str | None = None,
+    keep_dev: bool = False,
+    candidates: Sequence[str] = (),
+    deploy: Literal["one", "ensemble"] = "one",
+    jobs: int = 1,
+    quiet: bool = False,
+    **options: Any,
+) -> "AangBest":
+    """Search as ``aang best`` does, from Python; the same call goes on after an interrupt.
+
+    Args:
+        out: The folder of the search.
+        minutes: How long it may take, training on all rows included.
+        group: The column whose equal values stay in one fold.
+        keep_dev: Keep ``dev`` out, and score it at the end.
+        candidates: What to try; everything by default.
+        deploy: ``"one"`` trains the best model on all rows, ``"ensemble"`` several.
+        jobs: How many trainings run at once.
+        quiet: Show nothing.
+        **options: Those of ``aang train`` that name data and encoder, such as ``train``, ``test``,
+            ``unlabelled`` and ``model``, and others that all candidates share. Data may be in
+            memory, as for ``aang.train``.
+
+    Returns:
+        The classifier; its ``verdict_`` is the content of ``best.json``.
+
+    Raises:
+        AangError: Something that was named cannot be used.
+    """
+    root, registry, report = Path(out), load_plugins().registry, ReadReport()
+    given = GivenData.of(options)
+    asked = Asked(_written(given, root, group), minutes, group, keep_dev, tuple(candidates), deploy)
+    trust = ["--trust-remote-code"] if options.get("trust_remote_code") else []
+    runs = Runs(root, LocalLauncher(jobs), registry, after=trust)
+
+    def tell(line: str) -> None:
+        if not quiet:
+            echo(line, err=True)
+
+    search = Search.prepared(asked, registry, report)
+    for line in () if quiet else report.lines():
+        note(line)
+    with interruptible():
+        verdict = find_best(search, runs, registry, tell)
+    for line in words(verdict):
+        tell(line)
+    return AangBest.load(root)
+
+
+def _written(given: GivenData, root: Path, group: str | None) -> dict[str, Any]:
+    """The options, with files in the folder of the search for data in memory."""
+    options = dict(given.options)
+    if not given.values:
+        return options
+    from aang.config import resolve_training
+
+    config = resolve_training({}, {**options, "weighter": "single-task"}, load_plugins().registry)
+    placed = given.placed(config, root)
+    make_root(root)
+    for name, (table, wanted) in given.tables(placed).items():
+        files = getattr(placed, name)
+        path = Path(files if isinstance(files, str | Path) else files[0])
+        labelled = name in ("train", "dev") and group is not None
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, table.copy((*wanted, group) if labelled and group else wanted))
+        options[name] = path if name in ("train", "dev", "test") else (str(path),)
+    return options
+
+
+class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+    """Searches as ``aang best`` does, as scikit-learn expects of a classifier.
+
+    Args:
+        minutes: How long a fit may take.
+        model: Folder or hub name of the encoder; None for the demo's small one.
+        candidates: What to try; everything by default.
+        deploy: ``"one"`` trains the best model on all rows, ``"ensemble"`` several.
+        jobs: How many trainings run at once.
+        out: The folder of the search; None for one that is removed after the fit.
+        options: Further options of ``aang train`` that all candidates share.
+
+    Attributes:
+        classes_ (ndarray): the labels, sorted, ``[C]``.
+        verdict_ (Mapping): the content of ``best.json``.
+
+    Examples:
+        >>> from aang import AangBest
+        >>> texts = 20 * ["It rains again.", "What a fine day!"]
+        >>> texts = [f"{text} {number}" for number, text in enumerate(texts)]
+        >>> labels = 20 * ["bad", "good"]
+        >>> classifier = AangBest(candidates=["tf-idf"]).fit(texts, labels)
+        >>> classifier.predict(["It rains."]).tolist()
+        ['bad']
+    """
+
+    def __init__(
+        self,
+        *,
+        minutes: float = 60.0,
+        model: str | None = None,
+        candidates: Sequence[str] = (),
+        deploy: Literal["one", "ensemble"] = "one",
+        jobs: int = 1,
+        out: str | PathLike[str] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.minutes = minutes
+        self.model = model
+        self.candidates = candidates
+        self.deploy = deploy
+        self.jobs = jobs
+        self.out = out
+        self.options = options
+
+    def fit(self, X: Any, y: Any, *, groups: Any = None, unlabelled: Any = None) -> "AangBest":  # noqa: N803
+        """Search, and train what was found on all texts.
+
+        Args:
+            X: N texts or pairs, as :meth:`aang.AangClassifier.fit` takes them.
+            y: N labels: strings, integers or booleans.
+            groups: N values; rows with equal ones stay in one fold.
+            unlabelled: further texts of the same kind without labels.
+
+        Raises:
+            ValueError: a text or label cannot be used, or a parameter is wrong.
+        """
+        texts = texts_of(X)
+        labels = labels_of(y, len(texts))
+        classes = np.unique(labels)
+        names = class_names(classes)
+        options = dict(self.options or {})
+        given = labelled_columns(texts, labels, classes, names)
+        if groups is not None:
+            given["group"] = [str(value) for value in groups]
+            options["group"] = "group"
+        if unlabelled is not None:
+            options["unlabelled"] = text_columns(texts_of(unlabelled))
+        if texts and isinstance(texts[0], tuple):
+            options["text_pair"] = "text_pair"
+        if self.model is not None:
+            options["model"] = self.model
+        with _folder(self.out) as out, _bad_input():
+            found = best(
+                train=given,
+                out=out,
+                minutes=self.minutes,
+                candidates=self.candidates,
+                deploy=self.deploy,
+                jobs=self.jobs,
+                quiet=True,
+                **options,
+            )
+        order = [list(names).index(name) for name in found.classes_]
+        self.verdict_, self._model = found.verdict_, found._model
+        self.classes_ = classes[order]
+        return self
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> "AangBest":
+        """The classifier that a search has deployed.
+
+        Args:
+            folder: the folder of the search, or its ``model`` where that holds several members.
+
+        Raises:
+            DataError: it is another folder.
+        """
+        opened = open_classifier(Path(folder), choose_device("auto"))
+        if opened is None:
+            raise DataError(f"{folder}: is no folder of aang best; it has no {BEST}")
+        found = cls()
+        found._model = opened
+        file = Path(folder, BEST)
+        found.verdict_ = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        found.classes_ = np.array(opened.labels)
+        return found
+
+    _model: Together
+
+    def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
+        """The probability of each class, ``[N, C]``, in the order of ``classes_``."""
+        check_is_fitted(self, "classes_")
+        texts = [t if isinstance(t, tuple) else (t, None) for t in texts_of(X)]
+        found = [
+            self._model.probabilities(texts[start : start + 32 * WINDOW])
+            for start in range(0, len(texts), 32 * WINDOW)
+        ]
+        shares: np.ndarray = np.concatenate(found)
+        return shares
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """The most probable class of each text, ``[N]``."""
+        found: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return found
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+@contextmanager
+def _folder(out: str | PathLike[str] | None) -> Iterator[str | PathLike[str]]:
+    if out is not None:
+        yield out
+        return
+    with tempfile.TemporaryDirectory(prefix="aang-best-") as folder:
+        yield folder
+
+
+@contextmanager
+def _bad_input() -> Iterator[None]:
+    """Raise the error that scikit-learn's tools expect for bad data and parameters."""
+    try:
+        yield
+    except (ConfigError, DataError) as error:
+        raise ValueError(str(error)) from error
