@@ -41,21 +41,29 @@ def log(run: Path, name: str) -> list[dict[str, Any]]:
 def test_dev_rows_train_like_the_rows_of_train(
     aang: Aang, train_options: list[object], task_files: Path, tmp_path: Path
 ) -> None:
-    """Every step is that of a run on one file with both parts, and nothing says held out."""
+    """Every step is that of a run on one file with both parts."""
     both = tmp_path / "both.jsonl"
     both.write_bytes(b"".join((task_files / f"{n}.jsonl").read_bytes() for n in ("train", "dev")))
-    weighed = ("--class-weights", "balanced", "--steps", 8)
+    weighed = ("--class-weights", "balanced", "--steps", 6)
     run, one_file = tmp_path / "run", tmp_path / "one-file"
-    out = trained(aang, train_options, run, *weighed, "--train-on-dev", "--patience", 1)
+    trained(aang, train_options, run, *weighed, "--train-on-dev", "--patience", 1)
     trained(aang, train_options, one_file, *weighed, "--train", both)
     assert (run / "metrics.jsonl").read_bytes() == (one_file / "metrics.jsonl").read_bytes()
     result, data = document(run / "result.json"), document(run / "data.json")
     controls = document(one_file / "result.json")["controls"]
-    assert (result["trained_on_dev"], result["best_step"], result["steps"]) == (True, 8, 8)
+    assert (result["trained_on_dev"], result["best_step"], result["steps"]) == (True, 6, 6)
     assert result["controls"] == controls
     assert [data["parts"][part]["examples"] for part in ("train", "dev")] == [136, 40]
     assert data["class_weights"] == document(one_file / "data.json")["class_weights"]
-    assert any("the 40 dev rows are trained on" in note for note in data["notes"])
+
+
+def test_nothing_calls_scores_of_trained_rows_held_out(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    out = trained(aang, train_options, run, "--steps", 2, "--train-on-dev")
+    notes = document(run / "data.json")["notes"]
+    assert any("the 40 dev rows are trained on" in note for note in notes)
     assert "The last model is kept. Dev rows were trained on" in out
     assert "dev (trained on)" in out
     card = (run / "model" / "README.md").read_text(encoding="utf-8")

@@ -68,7 +68,7 @@ class Watching:
         """A run has begun to train, or goes on."""
         name = printable(str(job.folder.relative_to("runs")))
         self._shown[job.folder] = self.bars.add_task(
-            name, total=job.config.steps, folder=self._root / job.folder, state=""
+            name, total=job.config.last_step, folder=self._root / job.folder, state=""
         )
         if self.bars.disable and not self._quiet:
             self.say(f"{name}: training (run {next(self._begun)} of {self._runs})")

@@ -182,7 +182,7 @@ class Searcher:
         except AangError as error:
             self._tell(trial, f"Error: {error}")
             return
-        watch = Watch(trial, job.config.steps, folder)
+        watch = Watch(trial, job.config.last_step, folder)
         failure = None
         if state != "finished" and not self._look(watch):
             failure = self._trained(job, watch)
