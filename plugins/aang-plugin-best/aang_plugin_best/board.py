@@ -32,7 +32,8 @@ class Predictions:
     @property
     def rows(self) -> NDArray[np.bool_]:
         """Which rows have a prediction, ``[N]``."""
-        return ~np.isnan(self.logits[0, :, 0])
+        known: NDArray[np.bool_] = ~np.isnan(self.logits[0, :, 0])
+        return known
 
 
 @dataclass
@@ -78,7 +79,8 @@ class Board:
 
     def predicted(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """The rows that all of these candidates have predicted with their first seed, ``[N]``."""
-        return np.logical_and.reduce([next(iter(self.found[name].values())).rows for name in names])
+        first = np.stack([next(iter(self.found[name].values())).rows for name in names])
+        return np.all(first, axis=0, keepdims=True)[0]
 
     def steps(self, name: str, rows: NDArray[np.bool_]) -> int:
         """The place of the number of steps that is best for a candidate on these rows.
@@ -109,7 +111,7 @@ class Board:
     def logits(self, name: str, seed: int) -> Logits:
         """Out-of-fold logits ``[N, C]``, each fold's after the steps that the others like best."""
         of, folds = self.found[name][seed], self.rows.folds
-        result = of.logits[-1].copy()
+        result: Logits = of.logits[-1].copy()
         for k in np.unique(folds[of.rows]):
             others = of.rows & (folds != k)
             result[folds == k] = of.logits[self.steps(name, others), folds == k]

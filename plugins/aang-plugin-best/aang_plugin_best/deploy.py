@@ -83,9 +83,8 @@ def soften(model: nn.Module, classes: int, temperature: float) -> None:
     if not last:
         raise ConfigError("the classifier's last layer is no nn.Linear, so it cannot be calibrated")
     with torch.no_grad():
-        last[-1].weight /= temperature
-        if last[-1].bias is not None:
-            last[-1].bias /= temperature
+        for parameter in last[-1].parameters():
+            parameter.div_(temperature)
 
 
 def deploy_one(run: Path, out: Path, temperature: float, card: str) -> None:
@@ -98,7 +97,7 @@ def deploy_one(run: Path, out: Path, temperature: float, card: str) -> None:
         card: the text of its README.md.
     """
     model, tokenizer = load_classifier(str(run / "model")), load_tokenizer(str(run / "model"))
-    soften(model, int(model.config.num_labels), temperature)
+    soften(model, len(model.config.id2label or ()), temperature)
 
     def write(folder: Path) -> None:
         model.save_pretrained(folder)

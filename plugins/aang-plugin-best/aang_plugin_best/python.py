@@ -128,6 +128,10 @@ class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no type
         ['bad']
     """
 
+    classes_: np.ndarray
+    verdict_: Mapping[str, Any]
+    _model: Together
+
     def __init__(
         self,
         *,
@@ -209,8 +213,6 @@ class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no type
         found.verdict_ = json.loads(file.read_text("utf-8")) if file.is_file() else {}
         found.classes_ = np.array(opened.labels)
         return found
-
-    _model: Together
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """The probability of each class, ``[N, C]``, in the order of ``classes_``."""

@@ -21,7 +21,7 @@ from aang_plugin_compare.cells import Job
 from aang_plugin_compare.runner import Ended, Runner, Runs
 from aang_plugin_compare.settings import layered
 
-from aang_core import AangError, Registry
+from aang_core import AangError, CandidateEntry, Registry
 from aang_core.storage import whole_file, write_file, writing
 
 LEAST_CHANCE = 0.05
@@ -35,18 +35,33 @@ class Candidate:
     """A way to a classifier.
 
     Attributes:
-        name: its name.
-        summary: what it is, for people.
-        cost: about how long it takes, in units of plain fine-tuning.
+        entry: what was registered.
         options: the options of its trainings; for a quick one, of what loads its encoder.
-        model: makes the classifier of a quick one; None for one that is trained.
     """
 
-    name: str
-    summary: str
-    cost: float
+    entry: CandidateEntry
     options: Mapping[str, Any]
-    model: Callable[[TrainConfig], Any] | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.entry.name
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether it is fitted within this process, in seconds, and not trained."""
+        return self.entry.target is not None
+
+    def fitted(self, config: TrainConfig, texts: Any, labels: Any, model: Any = None) -> Any:
+        """A quick candidate's classifier, fitted; one that was fitted before keeps what it knows.
+
+        Raises:
+            PluginError: the plug-in's code has failed.
+        """
+        with self.entry.blamed("fitting it"):
+            model = self.entry.load()(config) if model is None else model
+            model.fit(texts, labels)
+        return model
 
 
 @dataclass
@@ -96,6 +111,8 @@ class Race:
         runs: what starts trainings; this process has locked their folder.
         registry: where recipes and weighters are looked up.
         clock: the time.
+        models: how many models will be trained on all rows, for which there must be time, and how
+            many seeds even a single candidate is trained with.
         tell: called with each line for people.
         failed: why a candidate failed, by its name.
         stopped: why a candidate did not go on, by its name.
@@ -105,6 +122,7 @@ class Race:
     runs: Runs
     registry: Registry
     clock: Clock
+    models: int
     tell: Callable[[str], None]
     failed: dict[str, str] = field(default_factory=dict)
     stopped: dict[str, str] = field(default_factory=dict)
@@ -116,7 +134,7 @@ class Race:
             if not file.is_file():
                 try:
                     found = self._predicted(candidate)
-                except (AangError, ValueError) as error:
+                except AangError as error:
                     self._has_failed(candidate.name, str(error))
                     continue
                 with writing(file):
@@ -130,26 +148,26 @@ class Race:
 
     def _predicted(self, candidate: Candidate) -> Any:
         """Out-of-fold log-probabilities of a quick candidate, ``[N, C]``."""
-        rows = self.board.rows
-        assert candidate.model is not None
-        model = candidate.model(self.config(candidate))
+        rows, config, model = self.board.rows, self.config(candidate), None
         texts = np.asarray(rows.texts, dtype=object)
         found = np.empty((len(rows.truth), len(rows.kind.labels)), dtype=np.float32)
         for k in range(rows.count):
             held_out = rows.folds == k
-            model.fit(texts[~held_out], rows.truth[~held_out])
-            found[held_out] = log_probabilities(model, texts[held_out], found.shape[1])
+            model = candidate.fitted(config, texts[~held_out], rows.truth[~held_out], model)
+            with candidate.entry.blamed("predicting"):
+                found[held_out] = log_probabilities(model, texts[held_out], found.shape[1])
         return found
 
-    def train(self, candidates: Sequence[Candidate], seeds: int) -> None:
+    def train(self, candidates: Sequence[Candidate]) -> None:
         """Train candidates fold by fold until time has run out or only one can be the best.
 
         Args:
             candidates: those that are trained, cheap ones first.
-            seeds: with how many seeds even a single one goes on.
         """
-        self._costs = {c.name: c.cost for c in candidates}
-        alive = list(candidates)
+        seeds = self.models
+        self._costs = {c.name: c.entry.cost for c in candidates}
+        self._restore(candidates)
+        alive = [c for c in candidates if c.name not in self.stopped]
         while alive:
             seed, fold = self._next(alive)
             if seed >= MOST_SEEDS or (seed >= seeds and len(self.in_doubt(alive)) < 2):
@@ -163,6 +181,19 @@ class Race:
             alive = [c for c in alive if c.name not in self.failed]
             if todo and all(self._has(c, seed, fold) for c in alive):
                 alive = self._promising(alive)
+
+    def _restore(self, candidates: Sequence[Candidate]) -> None:
+        """Read what earlier processes have trained."""
+        self.stopped |= self.clock.record.get("behind", {})
+        for candidate in candidates:
+            for seed, fold in itertools.product(range(MOST_SEEDS), range(self.board.rows.count)):
+                job = self._job(candidate, seed, fold)
+                if self.runs.state(job) == "finished":
+                    self._read(candidate, seed, fold, self.runs.root / job.folder)
+
+    def _job(self, candidate: Candidate, seed: int, fold: int) -> Job:
+        folder = Path("runs", candidate.name, f"seed-{seed}", f"fold-{fold}")
+        return Job(folder, self.fold_config(candidate, seed, fold))
 
     def _next(self, alive: Sequence[Candidate]) -> tuple[int, int]:
         """The first seed and fold that one of them has not been trained on."""
@@ -196,7 +227,7 @@ class Race:
                 continue
             left = sum(not self._has(candidate, seed, k) for k in range(self.board.rows.count))
             needed += left * one / self.runs.launcher.at_once
-            refit = max(self.seconds(c) or 0.0 for c in [*kept, candidate])
+            refit = self.models * max(self.seconds(c) or 0.0 for c in [*kept, candidate])
             if needed + refit <= self.clock.left:
                 kept.append(candidate)
                 continue
@@ -213,9 +244,10 @@ class Race:
         for candidate in alive:
             if candidate.name not in doubted:
                 rows = int(self.board.predicted([candidate.name]).sum())
-                self._stop(
-                    candidate, f"a chance below {LEAST_CHANCE:.0%} to be the best, over {rows} rows"
-                )
+                why = f"a chance below {LEAST_CHANCE:.0%} to be the best, over {rows} rows"
+                self._stop(candidate, why)
+                # When the search goes on in another process, more rows must not revive it.
+                self.clock.keep(behind={**self.clock.record.get("behind", {}), candidate.name: why})
         return [c for c in alive if c.name in doubted]
 
     def show(self, alive: Sequence[Candidate]) -> None:
@@ -236,15 +268,15 @@ class Race:
         if candidate.name in walls:
             return float(np.mean(walls[candidate.name]))
         units = [w / self._costs[name] for name, of in walls.items() for w in of]
-        return candidate.cost * float(np.mean(units)) if units else None
+        return candidate.entry.cost * float(np.mean(units)) if units else None
 
     def _train_fold(self, todo: Sequence[Candidate], seed: int, fold: int) -> bool:
         """Train on one fold, and read what was predicted; returns whether there was time."""
-        jobs = {Path("runs", c.name, f"seed-{seed}", f"fold-{fold}"): c for c in todo}
+        asked = [self._job(candidate, seed, fold) for candidate in todo]
+        jobs = {job.folder: c for job, c in zip(asked, todo, strict=True)}
         known = [s for c in todo if (s := self.seconds(c)) is not None]
         # A first run that takes half of the time could not be repeated on the other folds.
-        limit = self.clock.left - max(known) if known else self.clock.left / 2
-        asked = [Job(folder, self.fold_config(c, seed, fold)) for folder, c in jobs.items()]
+        limit = self.clock.left - self.models * max(known) if known else self.clock.left / 2
         over = self.run(asked, limit, {folder: c.name for folder, c in jobs.items()})
         for job in over:
             self._read(jobs[job.folder], seed, fold, self.runs.root / job.folder)

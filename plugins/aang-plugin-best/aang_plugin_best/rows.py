@@ -221,7 +221,8 @@ def _joined(examples: Sequence[Example], values: Sequence[object]) -> NDArray[np
         links += [(row, first.setdefault(text, row))]
     ends = np.array(links).T
     graph = coo_array((np.ones(len(links)), (ends[0], ends[1])), shape=(len(examples),) * 2)
-    return connected_components(graph, directed=False)[1].astype(np.int64)
+    groups: NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
+    return groups
 
 
 def _columns(example: Example) -> dict[str, object]:

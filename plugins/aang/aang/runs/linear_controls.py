@@ -29,7 +29,7 @@ from aang_core.objectives.stages import Example, ReadReport
 TF_IDF = "tf-idf"
 """The name of the control that every run has."""
 
-PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
+PENALTIES: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0, 100.0)
 """The inverse penalties C that are tried on TF-IDF."""
 
 FOLDS = 5
