@@ -7,8 +7,9 @@ from functools import cached_property
 import numpy as np
 import torch
 from aang.task_types.metrics import Metric, shown_score
-from aang_plugin_best.rows import Rows
 from numpy.typing import NDArray
+
+from aang_plugin_best.rows import Rows
 
 RESAMPLES = 2000
 """Bootstrap samples of the rows behind every interval and every probability."""
@@ -80,7 +81,8 @@ class Board:
     def predicted(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """The rows that all of these candidates have predicted with their first seed, ``[N]``."""
         first = np.stack([next(iter(self.found[name].values())).rows for name in names])
-        return np.all(first, axis=0, keepdims=True)[0]
+        every: NDArray[np.bool_] = np.all(first, axis=0, keepdims=True)[0]
+        return every
 
     def steps(self, name: str, rows: NDArray[np.bool_]) -> int:
         """The place of the number of steps that is best for a candidate on these rows.

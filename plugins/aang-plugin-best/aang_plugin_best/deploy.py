@@ -21,14 +21,14 @@ from aang.modeling import load_classifier, load_tokenizer
 from aang.runs.predict import Prediction, Predictor, Text
 from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import TaskType
-from aang_plugin_best.quick import load_quick, log_probabilities, save_quick
-from aang_plugin_best.race import Candidate, Race
-from aang_plugin_best.together import Member, Probabilities, logs_of, probabilities_of
 from aang_plugin_compare.cells import Job
 from torch import nn
 
 from aang_core import ConfigError, DataError, ReadReport
 from aang_core.storage import write_folder
+from aang_plugin_best.quick import load_quick, log_probabilities, save_quick
+from aang_plugin_best.race import Candidate, Race
+from aang_plugin_best.together import Member, Probabilities, logs_of, probabilities_of
 
 TOGETHER = "together.json"
 BEST = "best.json"
@@ -46,11 +46,10 @@ def trained_on_all(race: Race, candidate: Candidate, seed: int) -> Path:
         ConfigError: the training has failed.
     """
     board, root = race.board, race.runs.root
-    if candidate.model is not None:
+    if candidate.is_quick:
         folder = root / "quick" / candidate.name
         if not folder.is_dir():
-            model = candidate.model(race.config(candidate))
-            model.fit(board.rows.texts, board.rows.truth)
+            model = candidate.fitted(race.config(candidate), board.rows.texts, board.rows.truth)
             write_folder(folder, lambda to: save_quick(model, to))
         return folder
     config = race.config(
@@ -117,7 +116,7 @@ def deploy_several(
     """Train several members on all rows, and write a folder with all of them."""
     trained = {m: trained_on_all(race, candidates[m[0]], m[1]) for m in members}
     listed = [
-        {"folder": f"{name}-{seed}", "weight": times, "quick": candidates[name].model is not None}
+        {"folder": f"{name}-{seed}", "weight": times, "quick": candidates[name].is_quick}
         for (name, seed), times in members.items()
     ]
     first = race.config(next(iter(candidates.values())))

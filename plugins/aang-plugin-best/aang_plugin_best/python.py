@@ -13,7 +13,7 @@ from aang.from_python.arrays import class_names, labelled_columns, labels_of, te
 from aang.from_python.given_data import GivenData
 from aang.runs import choose_device, interruptible
 from aang.runs.predict import WINDOW
-from aang_plugin_compare.launcher import LocalLauncher
+from aang_plugin_compare.launcher import chosen_launcher
 from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runs
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -26,6 +26,8 @@ from aang_core.storage import write_file, writing
 from aang_plugin_best.deploy import BEST, Together, open_classifier
 from aang_plugin_best.search import Asked, Search, find_best
 from aang_plugin_best.verdict import words
+
+_OF_RAY = ("address", "cpus_per_run", "gpus_per_run")
 
 
 def best(
@@ -65,7 +67,6 @@ def best(
     given = GivenData.of(options)
     asked = Asked(_written(given, root, group), minutes, group, keep_dev, tuple(candidates), deploy)
     trust = ["--trust-remote-code"] if options.get("trust_remote_code") else []
-    runs = Runs(root, LocalLauncher(jobs), registry, after=trust)
 
     def tell(line: str) -> None:
         if not quiet:
@@ -74,7 +75,9 @@ def best(
     search = Search.prepared(asked, registry, report)
     for line in () if quiet else report.lines():
         note(line)
-    with interruptible():
+    local = {"engine": "local", "jobs": jobs, **dict.fromkeys(_OF_RAY)}
+    with interruptible(), chosen_launcher(root, local) as launcher:
+        runs = Runs(root, launcher, registry, after=trust)
         verdict = find_best(search, runs, registry, tell)
     for line in words(verdict):
         tell(line)

@@ -144,6 +144,8 @@ def load_quick(folder: Path, max_length: int) -> Any:
         )
     model = load(file, trusted=sorted(own))
     if (folder / "encoder").is_dir():
-        frozen = FrozenMean(str(folder / "encoder"), TrainConfig.model_validate({"max_length": max_length}))
+        frozen = FrozenMean(
+            str(folder / "encoder"), TrainConfig.model_validate({"max_length": max_length})
+        )
         return Pipeline([("encoder", frozen), *model.steps])
     return model

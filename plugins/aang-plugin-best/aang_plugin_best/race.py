@@ -15,14 +15,15 @@ from aang.config import TrainConfig, resolve_training
 from aang.runs import read_lines, read_part, shown_score
 from aang.runs.schema import Evaluation, LogitsOnTest
 from aang.runs.summary import duration
-from aang_plugin_best.board import Board
-from aang_plugin_best.quick import log_probabilities
 from aang_plugin_compare.cells import Job
 from aang_plugin_compare.runner import Ended, Runner, Runs
 from aang_plugin_compare.settings import layered
 
-from aang_core import AangError, CandidateEntry, Registry
+from aang_core import AangError, Registry
+from aang_core.plugins.primitive import CandidateEntry
 from aang_core.storage import whole_file, write_file, writing
+from aang_plugin_best.board import Board
+from aang_plugin_best.quick import log_probabilities
 
 LEAST_CHANCE = 0.05
 """A candidate with a lower chance of being the best stops."""
@@ -126,6 +127,7 @@ class Race:
     tell: Callable[[str], None]
     failed: dict[str, str] = field(default_factory=dict)
     stopped: dict[str, str] = field(default_factory=dict)
+    _costs: dict[str, float] = field(default_factory=dict)
 
     def quick(self, candidates: Sequence[Candidate]) -> None:
         """Fit the candidates that take seconds on all folds; results are kept."""

@@ -12,6 +12,7 @@ from aang.assembly import read_end_task
 from aang.assembly.labelled_tasks import end_task_files
 from aang.config import TrainConfig
 from aang.corpora.labelled import read_rows
+from aang.corpora.labelled_task import LabelledTask
 from aang.corpora.tables import read_table
 from aang.task_types.single_label import ONE_CLASS, SingleLabel
 from numpy.typing import NDArray
@@ -94,8 +95,8 @@ def texts_of(examples: Sequence[Example]) -> "NDArray[np.object_] | list[str]":
 
 def read_labelled(
     config: TrainConfig, registry: Registry, report: ReadReport, group: str | None, keep_dev: bool
-) -> Rows:
-    """Read every labelled row but those of test, and divide them into folds.
+) -> tuple[Rows, LabelledTask]:
+    """Read every labelled row, and divide all but those of test into folds.
 
     Args:
         config: names the data.
@@ -104,10 +105,12 @@ def read_labelled(
         group: the column whose equal values stay in one fold.
         keep_dev: leave the dev set out.
 
+    Returns:
+        The rows, and the task with its dev and test.
+
     Raises:
         AangError: the data cannot be used, or is too little.
     """
-    config = config.model_copy(update={"test_score": False})
     # Its notes are about a dev set that is split off, which joins the rows again.
     task, _ = read_end_task(config, ReadReport(), registry)
     if not isinstance(task.task_type, SingleLabel):
@@ -144,7 +147,7 @@ def read_labelled(
         np.zeros(len(examples), dtype=np.int64),
         replace(ONE_CLASS, labels=labels),
     )
-    return replace(rows, folds=_folds(rows, config.seed, group))
+    return replace(rows, folds=_folds(rows, config.seed, group)), task
 
 
 def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:

@@ -1,22 +1,29 @@
 """From labelled rows to a verdict and a model: what ``aang best`` does."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from shutil import copyfile
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from aang.assembly import read_end_task
 from aang.assembly.labelled_tasks import end_task_columns
+from aang.assembly.text_options import check_paths
 from aang.config import TrainConfig, resolve_training
 from aang.runs import choose_device
 from aang.runs.evaluate import intervals_of
-from aang_plugin_best.board import Board, Logits, chance_ahead
+from aang_plugin_compare.run_folders import make_root
+from aang_plugin_compare.runner import Runs
+from aang_plugin_compare.settings import layered
+
+from aang_core import ConfigError, Example, ReadReport, Registry, did_you_mean
+from aang_core.storage import locked, write_file, writing
+from aang_plugin_best.board import Board, Logits, Standing, chance_ahead
 from aang_plugin_best.deploy import (
     BEST,
     MODEL,
+    Together,
     deploy_one,
     deploy_several,
     open_model,
@@ -25,6 +32,7 @@ from aang_plugin_best.deploy import (
 from aang_plugin_best.race import Candidate, Clock, Race
 from aang_plugin_best.rows import Rows, read_labelled
 from aang_plugin_best.together import (
+    MOST_MODELS,
     Ensemble,
     Member,
     calibration_error,
@@ -34,12 +42,6 @@ from aang_plugin_best.together import (
     temperature_of,
 )
 from aang_plugin_best.verdict import words
-from aang_plugin_compare.run_folders import make_root
-from aang_plugin_compare.runner import Runs
-from aang_plugin_compare.settings import layered
-
-from aang_core import ConfigError, ReadReport, Registry, did_you_mean
-from aang_core.storage import locked, write_file, writing
 
 OF_DATA = (
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "label_names"),
@@ -87,6 +89,8 @@ class Search:
         asked: what it is asked for.
         config: the options that name the data.
         rows: the labelled rows.
+        held_out: examples that the deployed model is scored on at the end: ``test``, and ``dev`` if
+            that is kept out. Their labels decide nothing.
         candidates: what is tried, cheap ones first.
         not_tried: why others are not, by name.
     """
@@ -94,8 +98,9 @@ class Search:
     asked: Asked
     config: TrainConfig
     rows: Rows
-    candidates: list[Candidate]
-    not_tried: dict[str, str]
+    held_out: Mapping[str, Sequence[Example]]
+    candidates: Sequence[Candidate]
+    not_tried: Mapping[str, str]
 
     @classmethod
     def prepared(cls, asked: Asked, registry: Registry, report: ReadReport) -> "Search":
@@ -108,14 +113,25 @@ class Search:
             if name in asked.options:
                 raise ConfigError(f"--{name.replace('_', '-')}: {why}")
         config = resolve_training({}, {**asked.options, "weighter": "single-task"}, registry)
-        rows = read_labelled(config, registry, report, asked.group, asked.keep_dev)
+        check_paths(config)
+        # Whatever is wrong with test must not be found after an hour.
+        rows, task = read_labelled(config, registry, report, asked.group, asked.keep_dev)
+        if config.model is None and not config.is_demo:
+            report.note(
+                "no --model is given, so the small encoder of the demo is used, which has read "
+                "Python documentation only; roberta-base, say, knows more"
+            )
         candidates, not_tried = _candidates(asked, rows, registry)
-        return cls(asked, config, rows, candidates, not_tried)
+        for candidate in candidates:
+            resolve_training({}, candidate.options, registry)
+        held_out = {"dev": task.dev if asked.keep_dev else (), "test": task.test}
+        return cls(asked, config, rows, held_out, candidates, not_tried)
 
 
 def _candidates(
     asked: Asked, rows: Rows, registry: Registry
 ) -> tuple[list[Candidate], dict[str, str]]:
+    """What is tried, cheap ones first, and why others are not."""
     entries = sorted(registry.candidates, key=lambda entry: entry.cost)
     names = [entry.name for entry in entries]
     if unknown := [name for name in asked.only if name not in names]:
@@ -135,8 +151,7 @@ def _candidates(
         else:
             quick = entry.target is not None
             options = layered(shared, {"weighter": "single-task"} if quick else entry.options)
-            model = entry.load() if quick else None
-            found.append(Candidate(entry.name, entry.summary, entry.cost, options, model))
+            found.append(Candidate(entry, options))
     return found, not_tried
 
 
@@ -162,11 +177,12 @@ def find_best(
         clock = Clock(runs.root / "clock.json", 60 * search.asked.minutes)
         _refuse_other(search, clock)
         search.rows.write(runs.root / "data")
-        race = Race(Board(search.rows, search.config.metric), runs, registry, clock, tell)
+        board = Board(search.rows, search.config.metric)
+        models = 1 if search.asked.deploy == "one" else MOST_MODELS
+        race = Race(board, runs, registry, clock, models, tell)
         try:
-            race.quick([c for c in search.candidates if c.model is not None])
-            trained = [c for c in search.candidates if c.model is None]
-            race.train(trained, 1 if search.asked.deploy == "one" else 3)
+            race.quick([c for c in search.candidates if c.is_quick])
+            race.train([c for c in search.candidates if not c.is_quick])
             return _decided(search, race)
         finally:
             clock.keep()
@@ -204,35 +220,60 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
     verdict = {
         "chosen": chosen,
         "metric": board.metric,
-        "score": standing[0].score,
-        "interval": list(standing[0].interval),
-        "rows": standing[0].rows,
-        "steps": 0 if by_name[chosen].model is not None else board.liked_steps(chosen),
+        "rows": len(board.rows.truth),
         "classes": list(board.rows.kind.labels),
         "columns": end_task_columns(search.config).options(),
         "board": [asdict(of) for of in standing],
         "against": {n: _against(board, chosen, n) for n in board.found if n != chosen},
-        "not_tried": search.not_tried | race.stopped | race.failed,
+        "not_tried": {**search.not_tried, **race.stopped, **race.failed},
+        "together": together.document(),
         "deploy": search.asked.deploy,
         "members": [[*member, times] for member, times in members.items()],
+        "steps": 0 if by_name[chosen].is_quick else board.liked_steps(chosen),
         "temperature": temperature,
-        "calibration_error": calibration_error(
-            probabilities_of(logits, temperature), board.rows.truth
-        ),
-        "together": together.document(),
+        **_expected(board, standing[0], members, logits, temperature),
     }
     race.tell(f"training on all {len(board.rows.truth)} rows")
     (first, seed), *several = members
-    if several or by_name[first].model is not None:
+    if several or by_name[first].is_quick:
         deploy_several(race, by_name, members, root / MODEL, temperature)
     else:
         run = trained_on_all(race, by_name[first], seed)
         deploy_one(run, root / MODEL, temperature, "\n".join(words(verdict)))
         copyfile(run / "config.yaml", root / "best.yaml")
-    verdict["parts"] = {part: _scored(search, race, part) for part in ("dev", "test")}
+    model = open_model(root / MODEL, choose_device(search.config.device))
+    verdict["milliseconds"] = model.milliseconds(
+        [(e.text, e.text_pair) for e in board.rows.examples[:20]]
+    )
+    verdict["parts"] = {
+        part: _scored(board, model, part, examples)
+        for part, examples in search.held_out.items()
+        if examples
+    }
     with writing(root / BEST):
         write_file(root / BEST, json.dumps(verdict, indent=2) + "\n")
     return verdict
+
+
+def _expected(
+    board: Board,
+    best: Standing,
+    members: Mapping[Member, int],
+    logits: Logits,
+    temperature: float,
+) -> dict[str, Any]:
+    """The score that what is deployed should have on new texts, and how far to trust it."""
+    score, interval, truth = best.score, best.interval, board.rows.truth
+    if len(members) > 1:
+        samples = board.resampled(logits, np.ones(len(truth), dtype=bool))
+        low, high = np.quantile(samples, (0.025, 0.975))
+        score, interval = board.score(truth, logits), (float(low), float(high))
+    calibrated = probabilities_of(logits, temperature)
+    return {
+        "score": score,
+        "interval": list(interval),
+        "calibration_error": calibration_error(calibrated, truth),
+    }
 
 
 def _members(
@@ -261,28 +302,18 @@ def _against(board: Board, name: str, other: str) -> dict[str, float]:
     }
 
 
-def _scored(search: Search, race: Race, part: str) -> dict[str, Any] | None:
-    """The deployed model's score on rows that had no part in anything; None without such rows.
-
-    Read when everything is decided, so that nobody can choose by it.
-    """
-    if part == "dev" and not search.asked.keep_dev:
-        return None
-    task, _ = read_end_task(search.config, ReadReport(), race.registry)
-    examples = task.test if part == "test" else task.dev
-    if not examples:
-        return None
-    board = race.board
-    model = open_model(race.runs.root / MODEL, choose_device(search.config.device))
+def _scored(
+    board: Board, model: Together, part: str, examples: Sequence[Example]
+) -> dict[str, Any]:
+    """The deployed model's score on rows that had no part in anything."""
     unseen = {str(e.label) for e in examples} - set(board.rows.kind.labels)
     kind = replace(board.rows.kind, unseen=tuple(sorted(unseen)))
     truth = torch.tensor(kind.ids([e.label for e in examples], part))
     probabilities = model.probabilities([(e.text, e.text_pair) for e in examples])
     logits = torch.from_numpy(logs_of(probabilities))
-    known = (truth < len(board.rows.kind.labels)).numpy()
     return {
         "rows": len(examples),
         "scores": dict(kind.scores(truth, logits)),
         "interval": intervals_of(kind, truth, logits)[board.metric],
-        "calibration_error": calibration_error(probabilities[known], truth.numpy()[known]),
+        "calibration_error": calibration_error(probabilities, truth.numpy()),
     }

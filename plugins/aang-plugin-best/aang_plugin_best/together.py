@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from aang_plugin_best.board import Board, Logits
 from numpy.typing import NDArray
+
+from aang_plugin_best.board import Board, Logits
 
 Member = tuple[str, int]
 """A candidate and its seed."""
@@ -16,7 +17,9 @@ Probabilities = NDArray[np.float64]
 """``[N, C]``."""
 
 MOST_PICKS = 10
-"""Models that an ensemble is a mean of, where one may count several times."""
+"""Picks that an ensemble is the mean of; a model may be picked several times."""
+MOST_MODELS = 3
+"""Different models in an ensemble: each is trained on all rows, and computed for every text."""
 SURE = 0.75
 """An ensemble of several candidates has to be ahead with this probability on rows that did not
 choose it."""
@@ -71,12 +74,12 @@ class Ensemble:
     """Several models together.
 
     Attributes:
-        members: how often each model was picked.
+        members: how often each model was picked, over all rows.
         score: its score on all rows, each fold's by members that the other folds picked.
         single: the score of the best single model, picked in the same way.
         chance: the probability that it is really ahead of that model.
         confirmed: whether it is.
-        probabilities: out-of-fold, ``[N, C]``.
+        probabilities: those that ``score`` is of, ``[N, C]``.
     """
 
     members: Mapping[Member, int]
@@ -125,13 +128,12 @@ def ensemble(board: Board, candidates: Sequence[str]) -> Ensemble:
         several[held_out] = mixed(of, picked)[held_out]
         single[held_out] = of[next(iter(picked))][held_out]
     samples = [board.resampled(logs_of(p), whole) for p in (several, single)]
-    members = _picks(board, of, whole)
     return Ensemble(
-        members,
+        _picks(board, of, whole),
         board.score(rows.truth, logs_of(several)),
         board.score(rows.truth, logs_of(single)),
         float(np.mean(samples[0] > samples[1])),
-        mixed(of, members),
+        several,
     )
 
 
@@ -144,7 +146,8 @@ def _picks(
     picked: list[Member] = []
     scores: list[float] = []
     for _ in range(MOST_PICKS):
-        found = {m: board.score(truth, logs_of(total + p[rows])) for m, p in of.items()}
+        able = set(picked) if len(set(picked)) == MOST_MODELS else of
+        found = {m: board.score(truth, logs_of(total + of[m][rows])) for m in able}
         best = max(found, key=lambda member: found[member])
         picked.append(best)
         scores.append(found[best])
