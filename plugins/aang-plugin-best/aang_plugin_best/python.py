@@ -134,6 +134,7 @@ class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no type
     classes_: np.ndarray
     verdict_: Mapping[str, Any]
     _model: Together
+    _order: list[int]
 
     def __init__(
         self,
@@ -192,9 +193,10 @@ class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no type
                 quiet=True,
                 **options,
             )
-        order = [list(names).index(name) for name in found.classes_]
         self.verdict_, self._model = found.verdict_, found._model
-        self.classes_ = classes[order]
+        # Its classes are sorted as names, where 10 comes before 2.
+        self._order = [found._model.labels.index(name) for name in names]
+        self.classes_ = classes
         return self
 
     @classmethod
@@ -215,6 +217,7 @@ class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no type
         file = Path(folder, BEST)
         found.verdict_ = json.loads(file.read_text("utf-8")) if file.is_file() else {}
         found.classes_ = np.array(opened.labels)
+        found._order = list(range(len(opened.labels)))
         return found
 
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
@@ -226,7 +229,7 @@ class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no type
             for start in range(0, len(texts), 32 * WINDOW)
         ]
         shares: np.ndarray = np.concatenate(found)
-        return shares
+        return shares[:, self._order]
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
         """The most probable class of each text, ``[N]``."""

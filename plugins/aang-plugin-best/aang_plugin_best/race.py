@@ -27,6 +27,8 @@ from aang_plugin_best.quick import log_probabilities
 
 LEAST_CHANCE = 0.05
 """A candidate with a lower chance of being the best stops."""
+LEAST_ROWS = 50
+"""Fewer predicted rows stop nobody."""
 MOST_SEEDS = 3
 """Seeds that a candidate is trained with while it cannot be told apart from others."""
 
@@ -243,9 +245,11 @@ class Race:
         """Those that may still be the best; the others stop."""
         doubted = self.in_doubt(alive)
         self.show(alive)
+        rows = int(self.board.predicted([c.name for c in alive]).sum())
+        if rows < min(LEAST_ROWS, len(self.board.rows.truth)):
+            return list(alive)
         for candidate in alive:
             if candidate.name not in doubted:
-                rows = int(self.board.predicted([candidate.name]).sum())
                 why = f"a chance below {LEAST_CHANCE:.0%} to be the best, over {rows} rows"
                 self._stop(candidate, why)
                 # When the search goes on in another process, more rows must not revive it.

@@ -1,0 +1,236 @@
+"""``aang best`` and ``AangBest``: whole searches, with the smallest encoder."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+
+from tests import in_process
+from tests.in_process import Aang
+from tests.one_layer_encoder import write_one_layer_encoder
+
+TRAINING = ["--", "--steps", "6", "--eval-every", "2", "--batch-size", "8", "--max-length", "16"]
+QUICK = ["--candidate", "tf-idf"]
+BOTH = [*QUICK, "--candidate", "plain"]
+
+
+@pytest.fixture
+def aang(monkeypatch: pytest.MonkeyPatch) -> Aang:
+    """``aang``, whose runs train in this process, too."""
+    monkeypatch.setattr(in_process.LAUNCHER, in_process.InProcess)
+    return in_process.aang
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The option that names the smallest encoder."""
+    encoder = tmp_path_factory.mktemp("encoder")
+    write_one_layer_encoder(encoder)
+    return ["--model", str(encoder)]
+
+
+def rows(part: str, count: int) -> list[dict[str, str]]:
+    words = ("alpha", "beta")
+    return [
+        {"text": f"{words[i % 2]} {part} number {i} {words[i % 7 % 2]}", "label": words[i % 2]}
+        for i in range(count)
+    ]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> list[str]:
+    arguments = []
+    for part, count in (("train", 40), ("test", 20)):
+        path = tmp_path / f"{part}.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows(part, count)))
+        arguments += [f"--{part}", str(path)]
+    return arguments
+
+
+def verdict_in(root: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((root / "best.json").read_text())
+    return found
+
+
+def test_a_quick_search_answers(aang: Aang, data: list[str], tmp_path: Path) -> None:
+    root = tmp_path / "best"
+    done = aang("best", *data, *QUICK, "--out", root)
+    assert done.returncode == 0, done.stderr
+    verdict = verdict_in(root)
+    assert verdict["chosen"] == "tf-idf"
+    assert verdict["interval"][0] <= verdict["score"] <= verdict["interval"][1]
+    assert verdict["parts"]["test"]["rows"] == 20
+    assert verdict["not_tried"]["plain"] == "not asked for"
+    assert "each predicted by a model that had not seen it" in done.stdout
+    predicted = aang("predict", root, "alpha once more", "beta once more")
+    assert predicted.returncode == 0, predicted.stderr
+    lines = [json.loads(line) for line in predicted.stdout.splitlines()]
+    assert [line["predicted"] for line in lines] == ["alpha", "beta"]
+    evaluated = aang("evaluate", root, "--data", data[3])
+    assert evaluated.returncode == 0, evaluated.stderr
+
+
+@pytest.mark.full
+def test_the_chosen_training_is_done_again_on_all_rows(
+    aang: Aang, data: list[str], model: list[str], tmp_path: Path
+) -> None:
+    """What is deployed is a plain folder whose probabilities are those of the run, calibrated."""
+    root = tmp_path / "best"
+    command = [*in_process.NO_PAGE, "best", *data, *model, "--candidate", "plain", "--out", root]
+    done = aang(*command, *TRAINING)
+    assert done.returncode == 0, done.stderr
+    verdict = verdict_in(root)
+    run = root / "runs" / "plain" / "seed-0" / "all-rows"
+    result = json.loads((run / "result.json").read_text())
+    assert (result["trained_on_dev"], result["steps"]) == (True, verdict["steps"])
+    assert json.loads((run / "data.json").read_text())["parts"]["train"]["examples"] == 40
+    classify = pipeline("text-classification", model=str(root / "model"), top_k=None)
+    shares = {of["label"]: of["score"] for of in classify(["alpha once more"])[0]}
+    plain = AutoModelForSequenceClassification.from_pretrained(run / "model")
+    tokens = AutoTokenizer.from_pretrained(run / "model")("alpha once more", return_tensors="pt")
+    with torch.inference_mode():
+        logits = plain(**tokens).logits[0] / verdict["temperature"]
+    expected = dict(zip(plain.config.id2label.values(), logits.softmax(0).tolist(), strict=True))
+    assert shares == pytest.approx(expected, abs=1e-5)
+    # The same options give the same weights again.
+    again = aang(*in_process.NO_PAGE, "train", root / "best.yaml", "--out", tmp_path / "again")
+    assert again.returncode == 0, again.stderr
+    files = [of / "model" / "model.safetensors" for of in (run, tmp_path / "again")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+    # Nothing is left to do, and nothing changes.
+    assert aang(*command, *TRAINING).returncode == 0
+    assert {**verdict_in(root), "milliseconds": 0} == {**verdict, "milliseconds": 0}
+    other = aang(*command, *TRAINING, "--lr", "0.01")
+    assert other.returncode == 2
+    assert "holds a search with other --lr" in other.stderr
+
+
+@pytest.mark.full
+def test_several_models_are_deployed_together(
+    aang: Aang, data: list[str], model: list[str], tmp_path: Path
+) -> None:
+    root = tmp_path / "best"
+    command = [*in_process.NO_PAGE, "best", *data, *model, "--candidate", "plain", "--out", root]
+    done = aang(*command, "--deploy", "ensemble", *TRAINING)
+    assert done.returncode == 0, done.stderr
+    verdict = verdict_in(root)
+    assert [member[:2] for member in verdict["members"]] == [["plain", s] for s in range(3)]
+    listed = json.loads((root / "model" / "together.json").read_text())
+    assert len(listed["members"]) == 3
+    predicted = aang("predict", root / "model", "alpha once more")
+    assert predicted.returncode == 0, predicted.stderr
+    shares = json.loads(predicted.stdout)["probabilities"]
+    assert sum(shares.values()) == pytest.approx(1.0)
+
+
+def test_a_candidate_that_fails_does_not_end_the_race(
+    aang: Aang, data: list[str], tmp_path: Path
+) -> None:
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from sklearn.dummy import DummyClassifier\n"
+        "from aang_core import hookimpl\n\n"
+        "def broken(config):\n    raise RuntimeError('out of luck')\n\n"
+        "@hookimpl\n"
+        "def aang_register_candidates(register):\n"
+        "    register('broken', 'fails', broken)\n"
+        "    register('majority', 'the most frequent class', lambda config: DummyClassifier())\n"
+    )
+    root = tmp_path / "best"
+    names = ["--candidate", "broken", "--candidate", "majority", *QUICK]
+    done = aang("--plugin", plugin, "best", *data, *names, "--out", root)
+    assert done.returncode == 0, done.stderr
+    verdict = verdict_in(root)
+    assert "out of luck" in verdict["not_tried"]["broken"]
+    assert verdict["chosen"] == "tf-idf"
+    assert verdict["against"]["majority"]["chance"] > 0.9
+
+
+def test_other_rows_are_refused(aang: Aang, data: list[str], tmp_path: Path) -> None:
+    command = ["best", *data, *QUICK, "--out", tmp_path / "best"]
+    assert aang(*command).returncode == 0
+    with Path(data[1]).open("a") as file:
+        file.write(json.dumps({"text": "one more", "label": "alpha"}) + "\n")
+    done = aang(*command)
+    assert done.returncode == 2
+    assert "holds a search with other labelled rows" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--candidate", "tfidf"], "did you mean tf-idf"),
+        (["--keep-dev"], "goes with --dev"),
+        (["--", "--recipe", "contrast"], "--recipe: it is what is chosen"),
+        (["--", "--lr", "-1"], "--lr"),
+        (["--unlabelled", "nothing.txt"], "nothing.txt"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_at_once(
+    aang: Aang, data: list[str], tmp_path: Path, options: list[str], said: str
+) -> None:
+    done = aang("best", *data, "--out", tmp_path / "best", *options)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (tmp_path / "best").exists()
+
+
+@pytest.mark.full
+def test_a_budget_too_short_for_the_encoder_still_answers(
+    aang: Aang, data: list[str], model: list[str], tmp_path: Path
+) -> None:
+    root = tmp_path / "best"
+    done = aang("best", *data, *model, *BOTH, "--minutes", "0.01", "--out", root, *TRAINING)
+    assert done.returncode == 0, done.stderr
+    verdict = verdict_in(root)
+    assert verdict["chosen"] == "tf-idf"
+    assert "no time" in verdict["not_tried"]["plain"]
+
+
+@pytest.mark.full
+def test_killed_twice_it_ends_with_the_same_verdict(
+    data: list[str], model: list[str], tmp_path: Path
+) -> None:
+    def search(root: Path) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "aang_core", *in_process.NO_PAGE, "best", *data, *model]
+        plain = ["--candidate", "plain", "--out", str(root)]
+        return subprocess.Popen([*command, *plain, *TRAINING])
+
+    assert search(tmp_path / "whole").wait() == 0
+    root = tmp_path / "killed"
+    for number in (1, 3):
+        process = search(root)
+        while len(list(root.glob("runs/plain/seed-*/fold-*/config.yaml"))) < number:
+            assert process.poll() is None
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    assert search(root).wait() == 0
+    whole, found = verdict_in(tmp_path / "whole"), verdict_in(root)
+    assert {**found, "milliseconds": 0} == {**whole, "milliseconds": 0}
+
+
+def test_from_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Labels of any kind, texts in memory, and the same classifier from its folder."""
+    from aang import AangBest
+
+    monkeypatch.setattr(in_process.LAUNCHER, in_process.InProcess)
+    texts = [row["text"] for row in rows("train", 40)]
+    labels = [10 if row["label"] == "alpha" else 2 for row in rows("train", 40)]
+    found = AangBest(candidates=["tf-idf"], out=tmp_path / "best").fit(texts, labels)
+    assert found.classes_.tolist() == [2, 10]
+    assert found.predict(["alpha once more", "beta once more"]).tolist() == [10, 2]
+    loaded = AangBest.load(tmp_path / "best")
+    assert np.allclose(
+        loaded.predict_proba(texts)[:, [list(loaded.classes_).index(n) for n in ("2", "10")]],
+        found.predict_proba(texts),
+    )
