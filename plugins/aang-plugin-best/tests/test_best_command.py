@@ -196,7 +196,7 @@ def test_a_budget_too_short_for_the_encoder_still_answers(
     assert "no time" in verdict["not_tried"]["plain"]
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_killed_twice_it_ends_with_the_same_verdict(
     data: list[str], model: list[str], tmp_path: Path
 ) -> None:

@@ -1,0 +1,166 @@
+"""Is ``aang best`` better than one training with a dev set, and are its numbers true?
+
+    python -m benchmarks.best_aims run DATA OUT RESULTS.jsonl --model MINILM --minutes 30
+    python -m benchmarks.best_aims table RESULTS.jsonl
+
+DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl`` and ``test.jsonl``, and
+``rte`` with GLUE's ``train.tsv`` and ``dev.tsv``, whose rows are the test set. Every draw takes new
+training rows and no dev set. It is searched twice in one folder, with ``--deploy one`` and then
+with ``--deploy ensemble``, which goes on from there; and the same rows, split 80 to 20 into train
+and dev, are trained once with today's default. ``run`` appends a line to RESULTS for each draw, and
+goes on where it was stopped; ``table`` prints all draws and their means. Test scores are only read
+here.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from sklearn.model_selection import train_test_split
+
+from aang_core.storage import write_file
+
+DRAWS = 3
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A task with a number of training rows; None for the built-in demo."""
+
+    task: str
+    rows: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name in results."""
+        return self.task if self.rows is None else f"{self.task}-{self.rows}"
+
+
+SETTINGS = (
+    *(Setting("scierc", 500), Setting("acl-arc", 500), Setting("rte", 300), Setting("demo")),
+    *(Setting("scierc", 200), Setting("acl-arc", 200)),
+)
+
+
+def drawn(setting: Setting, data: Path, draw: int, folder: Path) -> list[str]:
+    """Write the training rows of a draw, stratified by class; returns the options that name them."""
+    if setting.rows is None:
+        return ["--seed", str(draw)]
+    pairs = setting.task == "rte"
+    train, test = ("train.tsv", "dev.tsv") if pairs else ("train.jsonl", "test.jsonl")
+    lines = (data / setting.task / train).read_text(encoding="utf-8").splitlines()
+    header, rows = (lines[:1], lines[1:]) if pairs else ([], lines)
+    labels = [row.split("\t")[-1] if pairs else json.loads(row)["label"] for row in rows]
+    chosen, _ = train_test_split(
+        range(len(rows)), train_size=setting.rows, random_state=draw, stratify=labels
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    write_file(folder / train, "\n".join([*header, *(rows[i] for i in sorted(chosen))]) + "\n")
+    columns = ["--text", "sentence1", "--text-pair", "sentence2"] if pairs else []
+    return ["--train", str(folder / train), "--test", str(data / setting.task / test), *columns]
+
+
+def aang(*arguments: str) -> float:
+    """Run ``aang``; returns the seconds that it took."""
+    begin = time.monotonic()
+    subprocess.run([sys.executable, "-m", "aang_core", *arguments], check=True)
+    return time.monotonic() - begin
+
+
+def measured(
+    setting: Setting, options: list[str], folder: Path, minutes: float, shared: list[str]
+) -> Iterator[tuple[str, Any]]:
+    """What a draw came to, by name."""
+    baseline = folder / "one-training"
+    if not (baseline / "result.json").is_file():
+        split = [] if setting.rows is None else ["--dev-fraction", "0.2"]
+        aang("train", *options, *split, *shared, "--quiet", "--out", str(baseline))
+    result = json.loads((baseline / "result.json").read_text())
+    yield "baseline", result["metric"]["test"]
+    for deploy in ("one", "ensemble"):
+        kept = folder / f"{deploy}.json"
+        if not kept.is_file():
+            search = ["best", *options, "--minutes", str(minutes), "--deploy", deploy]
+            seconds = aang(*search, "--out", str(folder / "best"), "--", *shared)
+            verdict = json.loads((folder / "best" / "best.json").read_text())
+            write_file(kept, json.dumps({**verdict, "wall_seconds": round(seconds, 1)}))
+        yield deploy, json.loads(kept.read_text())
+
+
+@click.group()
+def main() -> None:
+    """Measure, and show what was measured."""
+
+
+@main.command()
+@click.argument("data", type=click.Path(path_type=Path))
+@click.argument("out", type=click.Path(path_type=Path))
+@click.argument("results", type=click.Path(path_type=Path))
+@click.option("--model", required=True)
+@click.option("--minutes", default=30.0)
+@click.option("--steps", default=300)
+@click.option("--max-length", default=96)
+def run(
+    data: Path, out: Path, results: Path, model: str, minutes: float, steps: int, max_length: int
+) -> None:
+    """Go through all draws, the first draw of every setting first."""
+    lines = results.read_text().splitlines() if results.is_file() else []
+    done = {(line["setting"], line["draw"]) for line in map(json.loads, lines)}
+    for draw in range(DRAWS):
+        for setting in SETTINGS:
+            if (setting.name, draw) in done:
+                continue
+            folder = out / f"{setting.name}-{draw}"
+            options = drawn(setting, data, draw, folder)
+            shared = ["--seed", str(draw)] if setting.rows is not None else []
+            if setting.rows is not None:
+                options += ["--model", model]
+                shared += ["--steps", str(steps), "--max-length", str(max_length)]
+            found = dict(measured(setting, options, folder, minutes, shared))
+            line = {"setting": setting.name, "draw": draw, "minutes": minutes, **found}
+            lines.append(json.dumps(line))
+            write_file(results, "\n".join(lines) + "\n")
+
+
+@main.command()
+@click.argument("results", type=click.Path(exists=True, path_type=Path))
+def table(results: Path) -> None:
+    """Print a row for each draw, and the means."""
+    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    names = ("setting", "draw", "80/20", "one", "announced", "ensemble", "chosen", "ECE", "minutes")
+    click.echo("| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
+    gains: dict[str, list[float]] = {"one": [], "ensemble": []}
+    inside, errors = [], []
+    for line in lines:
+        scores = {"80/20": 100 * line["baseline"]}
+        for deploy in gains:
+            of = line[deploy]
+            test = of["parts"]["test"]
+            scores[deploy] = 100 * test["scores"][of["metric"]]
+            gains[deploy].append(scores[deploy] - scores["80/20"])
+            low, high = of["interval"]
+            inside.append(low <= scores[deploy] / 100 <= high)
+            errors.append(test["calibration_error"])
+        low, high = (100 * end for end in line["one"]["interval"])
+        cells = (
+            *(line["setting"], line["draw"], f"{scores['80/20']:.1f}", f"{scores['one']:.1f}"),
+            *(f"{100 * line['one']['score']:.1f} ({low:.1f}–{high:.1f})",),
+            *(f"{scores['ensemble']:.1f}", line["one"]["chosen"], f"{errors[-2]:.3f}"),
+            f"{line['one']['wall_seconds'] / 60:.1f}",
+        )
+        click.echo("| " + " | ".join(map(str, cells)) + " |")
+    for deploy, found in gains.items():
+        click.echo(f"\n{deploy}: {statistics.mean(found):+.2f} points on average over 80/20")
+    click.echo(f"the announced interval holds the test score {sum(inside)} times of {len(inside)}")
+    click.echo(f"expected calibration error on test: {statistics.mean(errors):.3f} on average")
+
+
+if __name__ == "__main__":
+    main()
