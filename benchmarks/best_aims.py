@@ -50,7 +50,7 @@ SETTINGS = (
 
 
 def drawn(setting: Setting, data: Path, draw: int, folder: Path) -> list[str]:
-    """Write the training rows of a draw, stratified by class; returns the options that name them."""
+    """Write the training rows of a draw, by class; returns the options that name them."""
     if setting.rows is None:
         return ["--seed", str(draw)]
     pairs = setting.task == "rte"

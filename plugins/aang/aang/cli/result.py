@@ -55,6 +55,8 @@ def print_result(run: "Run") -> None:
     # A pipeline that labels tokens always cuts long texts.
     cut = "" if outcome.pipeline == "token-classification" else ", truncation=True"
     echo(f"    classify = pipeline({outcome.pipeline!r}, model={model!r}{cut})")
+    if run.records.data.task_type == ONE_CLASS.task_type:
+        echo("aang best tries this and other ways on every labelled row, and keeps the best one.")
 
 
 def _about_training(run: "Run") -> Iterator[str]:
