@@ -11,6 +11,9 @@ from aang_plugin_compare.launcher import chosen_launcher, launcher_options
 from aang_core import Plugins
 from aang_core.cli import echo, note
 
+OWN = ("minutes", "group", "keep_dev", "only", "deploy", "answer_at")
+"""Options that are the search's own."""
+
 _LEFT_OUT = (
     *("test_score", "task_type", "label_names", "dev_fraction", "train_rows", "aux_task", "target"),
 )
@@ -39,6 +42,12 @@ _LEFT_OUT = (
     help="what is trained on all rows: the best single model, or several together",
 )
 @click.option(
+    "--answer-at",
+    type=float,
+    metavar="ACCURACY",
+    help="leave predictions empty that are less sure than it takes to be right in this share",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path),
     default=Path("best"),
@@ -59,13 +68,13 @@ def best(
     interrupt.
     """
     from aang.cli import training_options
-    from aang_plugin_best.search import Asked, Search, find_best
-    from aang_plugin_best.verdict import words
     from aang_plugin_compare.runner import Runs, resumable
 
     from aang_core import ReadReport
+    from aang_plugin_best.search import Asked, Search, find_best
+    from aang_plugin_best.verdict import words
 
-    own = {n: given.pop(n) for n in ("minutes", "group", "keep_dev", "only", "deploy")}
+    own = {n: given.pop(n) for n in OWN}
     launching = {n: given.pop(n) for n in ("engine", "address", "cpus_per_run", "gpus_per_run")}
     launching |= {"jobs": given.pop("jobs")}
     trust = given.pop("trust_remote_code")

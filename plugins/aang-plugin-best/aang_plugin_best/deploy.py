@@ -6,6 +6,7 @@ read.
 """
 
 import json
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -221,7 +222,9 @@ def open_classifier(
     if (source / BEST).is_file():
         verdict = _read(source / BEST)
         found = open_model(source / MODEL, device, trust_remote_code)
-        threshold = verdict.get("answer_at", {}).get("threshold", 0.0)
+        wanted = verdict.get("answer_at", {"threshold": 0.0})["threshold"]
+        # Where no threshold reaches the accuracy that was asked for, nothing is answered.
+        threshold = math.inf if wanted is None else float(wanted)
         return replace(found, columns=Columns(**verdict["columns"]), answer_at=threshold)
     several = (source / TOGETHER).is_file()
     return open_model(source, device, trust_remote_code) if several else None

@@ -38,6 +38,7 @@ def best(
     keep_dev: bool = False,
     candidates: Sequence[str] = (),
     deploy: Literal["one", "ensemble"] = "one",
+    answer_at: float | None = None,
     jobs: int = 1,
     quiet: bool = False,
     **options: Any,
@@ -51,6 +52,8 @@ def best(
         keep_dev: Keep ``dev`` out, and score it at the end.
         candidates: What to try; everything by default.
         deploy: ``"one"`` trains the best model on all rows, ``"ensemble"`` several.
+        answer_at: The accuracy that answers should have; predictions that are not sure enough for
+            it are empty.
         jobs: How many trainings run at once.
         quiet: Show nothing.
         **options: Those of ``aang train`` that name data and encoder, such as ``train``, ``test``,
@@ -65,7 +68,15 @@ def best(
     """
     root, registry, report = Path(out), load_plugins().registry, ReadReport()
     given = GivenData.of(options)
-    asked = Asked(_written(given, root, group), minutes, group, keep_dev, tuple(candidates), deploy)
+    asked = Asked(
+        _written(given, root, group),
+        minutes,
+        group,
+        keep_dev,
+        tuple(candidates),
+        deploy,
+        answer_at,
+    )
     trust = ["--trust-remote-code"] if options.get("trust_remote_code") else []
 
     def tell(line: str) -> None:
@@ -232,8 +243,13 @@ class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no type
         return shares[:, self._order]
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """The most probable class of each text, ``[N]``."""
-        found: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        """The most probable class of each text, ``[N]``; empty where a search's ``answer_at`` asks
+        for more certainty.
+        """
+        shares = self.predict_proba(X)
+        found: np.ndarray = self.classes_[shares.argmax(axis=1)]
+        if self._model.answer_at:
+            found = np.where(shares.max(axis=1) >= self._model.answer_at, found, "")
         return found
 
     def __sklearn_tags__(self) -> Tags:

@@ -193,7 +193,7 @@ class Race:
             for seed, fold in itertools.product(range(MOST_SEEDS), range(self.board.rows.count)):
                 job = self._job(candidate, seed, fold)
                 if self.runs.state(job) == "finished":
-                    self._read(candidate, seed, fold, self.runs.root / job.folder)
+                    self.read(candidate, seed, fold, self.runs.root / job.folder, self.board)
 
     def _job(self, candidate: Candidate, seed: int, fold: int) -> Job:
         folder = Path("runs", candidate.name, f"seed-{seed}", f"fold-{fold}")
@@ -273,7 +273,7 @@ class Race:
         walls: dict[str, list[float]] = self.clock.record.get("runs", {})
         if candidate.name in walls:
             return float(np.mean(walls[candidate.name]))
-        units = [w / self._costs[name] for name, of in walls.items() for w in of]
+        units = [w / self._costs[n] for n, of in walls.items() if n in self._costs for w in of]
         return candidate.entry.cost * float(np.mean(units)) if units else None
 
     def _train_fold(self, todo: Sequence[Candidate], seed: int, fold: int) -> bool:
@@ -285,7 +285,7 @@ class Race:
         limit = self.clock.left - self.models * max(known) if known else self.clock.left / 2
         over = self.run(asked, limit, {folder: c.name for folder, c in jobs.items()})
         for job in over:
-            self._read(jobs[job.folder], seed, fold, self.runs.root / job.folder)
+            self.read(jobs[job.folder], seed, fold, self.runs.root / job.folder, self.board)
         if len(over) + sum(c.name in self.failed for c in todo) == len(asked):
             return True
         for candidate in todo:
@@ -323,13 +323,13 @@ class Race:
         Runner(self.runs, ended, starts).run(jobs, max(0.0, limit))
         return finished
 
-    def _read(self, candidate: Candidate, seed: int, fold: int, folder: Path) -> None:
-        """Add what a run has predicted to the board, and remove its models."""
+    def read(self, candidate: Candidate, seed: int, fold: int, folder: Path, board: Board) -> None:
+        """Add what a run has predicted to a board, and remove its models."""
         lines = read_lines(LogitsOnTest, folder)
         labels = read_part(Evaluation, folder).labels
-        order = [labels.index(name) for name in self.board.rows.kind.labels]
+        order = [labels.index(name) for name in board.rows.kind.labels]
         logits = np.array([line.logits for line in lines], dtype=np.float32)[:, :, order]
-        self.board.add(candidate.name, seed, [line.step for line in lines], fold, logits)
+        board.add(candidate.name, seed, [line.step for line in lines], fold, logits)
         for name in ("model", "pretraining"):
             shutil.rmtree(folder / name, ignore_errors=True)
 

@@ -76,14 +76,22 @@ class Rows:
             parts[f"fold-{k}/train.jsonl"] = self.folds != k
             parts[f"fold-{k}/held-out.jsonl"] = self.folds == k
         for name, chosen in parts.items():
-            lines = [
-                json.dumps(_columns(example), ensure_ascii=False) + "\n"
-                for example, taken in zip(self.examples, chosen, strict=True)
-                if taken
-            ]
-            with writing(folder / name):
-                (folder / name).parent.mkdir(parents=True, exist_ok=True)
-                write_file(folder / name, "".join(lines))
+            self.write_part(folder / name, chosen)
+
+    def write_part(self, file: Path, chosen: NDArray[np.bool_]) -> None:
+        """Write the chosen rows, a mask ``[N]``, as JSON Lines.
+
+        Raises:
+            StorageError: the file cannot be written.
+        """
+        lines = [
+            json.dumps(_columns(example), ensure_ascii=False) + "\n"
+            for example, taken in zip(self.examples, chosen, strict=True)
+            if taken
+        ]
+        with writing(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_file(file, "".join(lines))
 
 
 def texts_of(examples: Sequence[Example]) -> "NDArray[np.object_] | list[str]":
@@ -219,13 +227,17 @@ def _joined(examples: Sequence[Example], values: Sequence[object]) -> NDArray[np
     first: dict[object, int] = {}
     links = []
     for row, (example, value) in enumerate(zip(examples, values, strict=True)):
-        text = (" ".join(example.text.split()).casefold(), example.text_pair)
         links += [(row, first.setdefault(("value", str(value)), row))]
-        links += [(row, first.setdefault(text, row))]
+        links += [(row, first.setdefault(text_key(example), row))]
     ends = np.array(links).T
     graph = coo_array((np.ones(len(links)), (ends[0], ends[1])), shape=(len(examples),) * 2)
     groups: NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
     return groups
+
+
+def text_key(example: Example) -> tuple[str, str | None]:
+    """What equal texts have in common; blanks and capital letters make no difference."""
+    return " ".join(example.text.split()).casefold(), example.text_pair
 
 
 def _columns(example: Example) -> dict[str, object]:

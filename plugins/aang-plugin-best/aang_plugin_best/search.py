@@ -29,6 +29,8 @@ from aang_plugin_best.deploy import (
     open_model,
     trained_on_all,
 )
+from aang_plugin_best.next_steps import next_steps
+from aang_plugin_best.page import PAGE, write_page
 from aang_plugin_best.race import Candidate, Clock, Race
 from aang_plugin_best.rows import Rows, read_labelled
 from aang_plugin_best.together import (
@@ -71,6 +73,7 @@ class Asked:
         keep_dev: whether dev is kept out and scored at the end.
         only: the candidates to try; all if there are none.
         deploy: whether one model or several are trained on all rows.
+        answer_at: the accuracy that answers should have, between 0 and 1; None to answer always.
     """
 
     options: Mapping[str, Any]
@@ -79,6 +82,7 @@ class Asked:
     keep_dev: bool = False
     only: tuple[str, ...] = ()
     deploy: Literal["one", "ensemble"] = "one"
+    answer_at: float | None = None
 
 
 @dataclass
@@ -112,6 +116,8 @@ class Search:
         for name, why in CHOSEN_HERE.items():
             if name in asked.options:
                 raise ConfigError(f"--{name.replace('_', '-')}: {why}")
+        if asked.answer_at is not None and not 0 < asked.answer_at < 1:
+            raise ConfigError(f"--answer-at {asked.answer_at:g}: give an accuracy between 0 and 1")
         config = resolve_training({}, {**asked.options, "weighter": "single-task"}, registry)
         check_paths(config)
         # Whatever is wrong with test must not be found after an hour.
@@ -250,6 +256,8 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
         for part, examples in search.held_out.items()
         if examples
     }
+    verdict |= next_steps(search, race, chosen, model, probabilities_of(logits, temperature))
+    write_page(verdict, root / PAGE)
     with writing(root / BEST):
         write_file(root / BEST, json.dumps(verdict, indent=2) + "\n")
     return verdict

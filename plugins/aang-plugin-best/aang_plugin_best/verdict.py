@@ -5,6 +5,8 @@ from typing import Any
 
 from aang.task_types.metrics import shown_score
 
+from aang_plugin_best.next_steps import next_words
+
 BASELINES = ("plain", "tf-idf")
 """The candidates that everybody asks about."""
 
@@ -50,3 +52,4 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
                 f"  {part}: {score} over {of['rows']} rows, {inside} the interval above; expected "
                 f"calibration error {of['calibration_error']:.3f}"
             )
+    yield from next_words(verdict)

@@ -13,12 +13,20 @@ class Series:
         x: horizontal coordinates.
         y: vertical coordinates, as many.
         points: whether to draw single points instead of a line.
+        intervals: the ends of an interval around each y, drawn as a bar; none if empty.
     """
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     points: bool = False
+    intervals: Sequence[tuple[float, float]] = ()
+
+    @property
+    def bars(self) -> tuple[list[float], list[float]]:
+        """How far each interval reaches below and above its y."""
+        pairs = list(zip(self.y, self.intervals, strict=True)) if self.intervals else []
+        return [y - low for y, (low, _) in pairs], [high - y for y, (_, high) in pairs]
 
 
 @dataclass(frozen=True)
@@ -97,6 +105,25 @@ class Bars(Chart):
 
     labels: Sequence[str]
     groups: Sequence[tuple[str, Sequence[float]]]
+
+    @property
+    def rows(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intervals(Chart):
+    """A dot for each name on the left side, on its interval.
+
+    Attributes:
+        labels: the names.
+        values: where the dots are.
+        ends: the ends of the intervals.
+    """
+
+    labels: Sequence[str]
+    values: Sequence[float]
+    ends: Sequence[tuple[float, float]]
 
     @property
     def rows(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from aang_core.cli import printable
 from aang_core.storage import whole_file
-from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Points
+from aang_plugin_report.charts import Bars, Chart, Heat, Intervals, Lines, Points
 
 ROW = 26
 """Height in pixels of a row of a chart with names on its left side."""
@@ -37,12 +37,14 @@ def plotly_figure(chart: Chart) -> Any:
         case Lines():
             for i, series in enumerate(chart.series):
                 dash, _ = _dash(i)
+                below, above = series.bars
                 figure.add_scatter(
                     x=list(series.x),
                     y=list(series.y),
                     name=plain(series.name),
-                    mode="markers" if series.points else "lines",
+                    mode="markers" if series.points else "lines+markers" if below else "lines",
                     line={"dash": dash},
+                    error_y={"array": above, "arrayminus": below} if below else None,
                     hovertemplate="%{y:.3f}",
                     marker={"size": 11, "symbol": "star"} if series.points else None,
                 )
@@ -77,6 +79,23 @@ def plotly_figure(chart: Chart) -> Any:
             figure.update_layout(
                 height=120 + ROW * chart.rows, barmode="group", hovermode="y unified"
             )
+        case Intervals():
+            ends = list(zip(chart.values, chart.ends, strict=True))
+            figure.add_scatter(
+                y=plain_names(chart.labels),
+                x=list(chart.values),
+                error_x={
+                    "array": [high - value for value, (_, high) in ends],
+                    "arrayminus": [value - low for value, (low, _) in ends],
+                    "thickness": 2,
+                },
+                customdata=[list(of) for of in chart.ends],
+                mode="markers",
+                marker={"size": 11},
+                hovertemplate="%{y}: %{x:.2f}, %{customdata[0]:.2f} to %{customdata[1]:.2f}"
+                "<extra></extra>",
+            )
+            figure.update_layout(height=120 + ROW * chart.rows)
         case Heat():
             counts = all(isinstance(value, int) for row in chart.z for value in row)
             figure.add_heatmap(
@@ -152,7 +171,8 @@ def _draw(chart: Chart, figure: Any) -> None:
             for i, series in enumerate(chart.series):
                 _, style = _dash(i)
                 style = "*" if series.points else style
-                axes.plot(series.x, series.y, style, label=_legend_name(series.name))
+                bars = series.bars if series.intervals else None
+                axes.errorbar(series.x, series.y, bars, fmt=style, label=_legend_name(series.name))
             if chart.mark is not None:
                 place, word = chart.mark
                 axes.axvline(place, linestyle=":", color="grey", label=word)
@@ -176,6 +196,15 @@ def _draw(chart: Chart, figure: Any) -> None:
             axes.set_yticks([p + middle for p in range(len(chart.labels))], _short(chart.labels))
             axes.invert_yaxis()
             axes.legend(fontsize="small")
+        case Intervals():
+            places = range(len(chart.labels))
+            bars = [
+                [value - low for value, (low, _) in zip(chart.values, chart.ends, strict=True)],
+                [high - value for value, (_, high) in zip(chart.values, chart.ends, strict=True)],
+            ]
+            axes.errorbar(chart.values, places, xerr=bars, fmt="o")
+            axes.set_yticks(places, _short(chart.labels))
+            axes.invert_yaxis()
         case Heat():
             cells = [[float("nan") if v is None else v for v in row] for row in chart.z]
             image = axes.imshow(

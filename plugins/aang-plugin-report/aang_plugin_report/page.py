@@ -3,7 +3,7 @@
 import base64
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +13,7 @@ from aang import Run
 from aang.runs import shown_score
 
 from aang_core.storage import write_file, writing
+from aang_plugin_report.charts import Chart
 from aang_plugin_report.drawing import draw_picture, plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several, losses_of, run_names
 
@@ -32,11 +33,65 @@ class Table:
     rows: Sequence[Sequence[Any]]
 
 
+@dataclass(frozen=True)
+class Page:
+    """What a page shows, from top to bottom.
+
+    Attributes:
+        title: its heading.
+        facts: the most important ones, each with its name.
+        lines: what there is to say in words.
+        charts: the charts.
+        tables: the tables.
+        notes: notes on the data.
+    """
+
+    title: str
+    facts: Mapping[str, str]
+    charts: Sequence[Chart]
+    tables: Sequence[Table]
+    lines: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+    def write(self, path: Path) -> None:
+        """Write the page, with everything it needs, plotly.js in compressed form.
+
+        All names and labels are escaped.
+
+        Args:
+            path: the file to write.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        # Imported here, because both take a while.
+        from jinja2 import Environment
+        from plotly.offline import get_plotlyjs
+
+        drawn = {chart.key: plotly_json(chart) for chart in self.charts}
+        templates = files("aang_plugin_report") / "templates"
+        page, style, script = (
+            (templates / f"page.{kind}").read_text(encoding="utf-8")
+            for kind in ("html", "css", "js")
+        )
+        environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        # The highest level takes three times as long, for a tenth less.
+        packed = base64.b64encode(zlib.compress(get_plotlyjs().encode(), 3)).decode()
+        text = environment.from_string(page).render(
+            page=self,
+            style=style,
+            script=script,
+            plotly=packed,
+            # A script element has no escaping, but the text must not contain the end of the
+            # element.
+            figures=json.dumps(drawn).replace("<", "\\u003c"),
+        )
+        with writing(path):
+            write_file(path, text)
+
+
 def write_page(runs: Sequence[Run], path: Path) -> None:
     """Write the page of one run or of several together.
-
-    The page contains everything it needs, plotly.js in compressed form. All names and labels are
-    escaped.
 
     Args:
         runs: the runs.
@@ -45,35 +100,13 @@ def write_page(runs: Sequence[Run], path: Path) -> None:
     Raises:
         StorageError: it cannot be written.
     """
-    # Imported here, because both take a while.
-    from jinja2 import Environment
-    from plotly.offline import get_plotlyjs
-
-    several = len(runs) > 1
-    charts = charts_of_several(runs) if several else charts_of(runs[0])
-    tables = _tables_of_several(runs) if several else tables_of(runs[0])
-    drawn = {chart.key: plotly_json(chart) for chart in charts}
-    templates = files("aang_plugin_report") / "templates"
-    page, style, script = (
-        (templates / f"page.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js")
-    )
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    # The highest level takes three times as long, for a tenth less.
-    packed = base64.b64encode(zlib.compress(get_plotlyjs().encode(), 3)).decode()
-    text = environment.from_string(page).render(
-        title=f"{len(runs)} runs" if several else runs[0].name,
-        facts={} if several else _facts(runs[0]),
-        charts=charts,
-        tables=tables,
-        notes=[] if several else runs[0].records.data.notes,
-        style=style,
-        script=script,
-        plotly=packed,
-        # A script element has no escaping, but the text must not contain the end of the element.
-        figures=json.dumps(drawn).replace("<", "\\u003c"),
-    )
-    with writing(path):
-        write_file(path, text)
+    if len(runs) > 1:
+        page = Page(f"{len(runs)} runs", {}, charts_of_several(runs), _tables_of_several(runs))
+    else:
+        (run,) = runs
+        notes = run.records.data.notes
+        page = Page(run.name, _facts(run), charts_of(run), tables_of(run), notes=notes)
+    page.write(path)
 
 
 def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:

@@ -1,0 +1,170 @@
+"""What more labels would bring: the chosen candidate, trained on a part of the rows."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from aang_plugin_compare.cells import Job
+from numpy.typing import NDArray
+
+from aang_core.storage import whole_file, writing
+from aang_plugin_best.board import Board
+from aang_plugin_best.quick import log_probabilities
+from aang_plugin_best.race import Candidate, Race
+from aang_plugin_best.rows import Rows
+
+SHARES = (0.25, 0.5, 0.75)
+"""Parts of a fold's training rows; the race has trained on all of them."""
+FEWEST_OF_CLASS = 3
+"""Every part has as many rows of each class, or all that there are; quick candidates choose their
+penalty by three folds."""
+MORE = 100
+"""Labels that a person might add."""
+
+
+def learning_curve(race: Race, candidate: Candidate) -> dict[str, Any] | None:
+    """Train a candidate on parts of the rows, and predict the folds that it has not seen.
+
+    It goes fold by fold while time is left, so that all points are of the same rows.
+
+    Args:
+        race: has trained the candidate on all folds.
+        candidate: the chosen one.
+
+    Returns:
+        What ``best.json`` holds: a point for each part, and what more labels would bring; None if
+        there was no time for one fold.
+    """
+    seed = race.board.complete(candidate.name)[0]
+    parts = {share: Board(race.board.rows, race.board.metric) for share in SHARES}
+    measure = _fitted if candidate.is_quick else _trained
+    folds = 0
+    while folds < race.board.rows.count and measure(race, candidate, seed, folds, parts):
+        folds += 1
+    if folds == 0:
+        return None
+    return _points(race.board, {**parts, 1.0: race.board}, candidate.name, seed, folds)
+
+
+def drawn(rows: Rows, fold: int, share: float) -> NDArray[np.bool_]:
+    """A part of the rows outside a fold, stratified by class: a mask ``[N]``.
+
+    A larger part contains every smaller one.
+    """
+    generator = np.random.default_rng(fold)
+    found = np.zeros(len(rows.truth), dtype=bool)
+    for number in range(len(rows.kind.labels)):
+        of_class = np.flatnonzero((rows.truth == number) & (rows.folds != fold))
+        # Without the random number, every class would be rounded in the same direction.
+        count = int(share * len(of_class) + generator.random())
+        order = generator.permutation(of_class)
+        found[order[: max(FEWEST_OF_CLASS, count)]] = True
+    return found
+
+
+def _fitted(
+    race: Race, candidate: Candidate, seed: int, fold: int, parts: Mapping[float, Board]
+) -> bool:
+    """Fit a quick candidate to each part outside a fold; returns whether there was time."""
+    rows = race.board.rows
+    file = race.runs.root / "quick" / f"{candidate.name}-curve-{fold}.npy"
+    held_out, texts = rows.folds == fold, np.asarray(rows.texts, dtype=object)
+    if not file.is_file():
+        if race.clock.left <= 0:
+            return False
+        config, model, found = race.config(candidate), None, []
+        for share in parts:
+            chosen = drawn(rows, fold, share)
+            model = candidate.fitted(config, texts[chosen], rows.truth[chosen], model)
+            with candidate.entry.blamed("predicting"):
+                found.append(log_probabilities(model, texts[held_out], len(rows.kind.labels)))
+        with writing(file), whole_file(file) as draft, draft.open("wb") as opened:
+            np.save(opened, np.stack(found))
+    for part, logits in zip(parts.values(), np.load(file), strict=True):
+        part.add(candidate.name, seed, (0,), fold, logits[None])
+    return True
+
+
+def _trained(
+    race: Race, candidate: Candidate, seed: int, fold: int, parts: Mapping[float, Board]
+) -> bool:
+    """Train a candidate on each part outside a fold; returns whether there was time."""
+    data = race.runs.root / "data" / f"fold-{fold}"
+    jobs, names = {}, {}
+    for share in parts:
+        name = f"share-{share:.0%}".rstrip("%")
+        race.board.rows.write_part(data / f"{name}.jsonl", drawn(race.board.rows, fold, share))
+        config = race.config(
+            candidate,
+            train=str(data / f"{name}.jsonl"),
+            test=str(data / "held-out.jsonl"),
+            seed=seed,
+            test_predictions=True,
+        )
+        folder = Path("runs", candidate.name, f"seed-{seed}", f"fold-{fold}-{name}")
+        jobs[share], names[folder] = Job(folder, config), f"{candidate.name} on {share:.0%}"
+    missing = [job for job in jobs.values() if race.runs.state(job) != "finished"]
+    if missing:
+        needed = (race.seconds(candidate) or 0.0) * len(missing) / race.runs.launcher.at_once
+        if needed > race.clock.left:
+            return False
+        if len(race.run(missing, race.clock.left, names)) < len(missing):
+            return False
+    for share, part in parts.items():
+        race.read(candidate, seed, fold, race.runs.root / jobs[share].folder, part)
+    return True
+
+
+def _points(
+    whole: Board, parts: Mapping[float, Board], name: str, seed: int, folds: int
+) -> dict[str, Any]:
+    """The points of the curve, and the gain of more labels, each with a 95% bootstrap interval."""
+    rows = whole.rows
+    predicted = rows.folds < folds
+    points, samples = [], []
+    for share, board in parts.items():
+        logits = board.logits(name, seed)
+        samples.append(whole.resampled(logits, predicted))
+        trained = [
+            (drawn(rows, k, share) if share < 1 else rows.folds != k).sum() for k in range(folds)
+        ]
+        points.append(
+            {
+                "share": share,
+                "rows": round(float(np.mean(trained))),
+                "score": whole.score(rows.truth[predicted], logits[predicted]),
+                "interval": np.quantile(samples[-1], (0.025, 0.975)).tolist(),
+            }
+        )
+    gains = gain_of(
+        np.array([point["rows"] for point in points]), np.stack(samples, axis=1), len(rows.truth)
+    )
+    return {
+        "candidate": name,
+        "predicted": int(predicted.sum()),
+        "folds": folds,
+        "points": points,
+        "more": {
+            "labels": MORE,
+            "gain": float(np.median(gains)),
+            "interval": np.quantile(gains, (0.025, 0.975)).tolist(),
+        },
+    }
+
+
+def gain_of(rows: NDArray[np.int64], scores: NDArray[np.float64], now: int) -> NDArray[np.float64]:
+    """What more labels add to the score, by a line in the logarithm of the rows: ``[R]``.
+
+    The line is fitted to each bootstrap sample.
+
+    Args:
+        rows: training rows of the points, ``[P]``.
+        scores: bootstrapped scores of the points, ``[R, P]``.
+        now: the rows there are.
+    """
+    x = np.log(rows)
+    x = x - x.mean()
+    slopes = scores @ x / (x @ x)
+    gains: NDArray[np.float64] = slopes * np.log((now + MORE) / now)
+    return gains
