@@ -11,11 +11,9 @@ from numpy.typing import NDArray
 from aang_core.storage import whole_file, writing
 from aang_plugin_best.board import Board
 from aang_plugin_best.quick import log_probabilities
-from aang_plugin_best.race import Candidate, Race
+from aang_plugin_best.race import SHARES, Candidate, Race
 from aang_plugin_best.rows import Rows
 
-SHARES = (0.25, 0.5, 0.75)
-"""Parts of a fold's training rows; the race has trained on all of them."""
 FEWEST_OF_CLASS = 3
 """Every part has as many rows of each class, or all that there are; quick candidates choose their
 penalty by three folds."""

@@ -27,6 +27,8 @@ from aang_plugin_best.quick import log_probabilities
 
 LEAST_CHANCE = 0.05
 """A candidate with a lower chance of being the best stops."""
+SHARES = (0.25, 0.5, 0.75)
+"""Parts of a fold's training rows that a learning curve is of, after the race."""
 LEAST_ROWS = 50
 """Fewer predicted rows stop nobody."""
 MOST_SEEDS = 3
@@ -232,6 +234,8 @@ class Race:
             left = sum(not self._has(candidate, seed, k) for k in range(self.board.rows.count))
             needed += left * one / self.runs.launcher.at_once
             refit = self.models * max(self.seconds(c) or 0.0 for c in [*kept, candidate])
+            if seed > 0:
+                refit += len(SHARES) * one  # a learning curve tells more than one seed more
             if needed + refit <= self.clock.left:
                 kept.append(candidate)
                 continue

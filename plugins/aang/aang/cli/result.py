@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from aang.task_types.metrics import shown_score
 from aang_core.cli.output import echo, folded, one_line, print_table
+from aang_core.plugins.registry import ONE_CLASS
 
 if TYPE_CHECKING:
     from aang.runs.run import Run

@@ -130,7 +130,9 @@ def _finished(
     """Write what is left of the run folder once model and evaluation are written."""
     logs = {n: summary(folder.path / n)["sha256"] for n in (DevScores.file, Round.file)}
     further: dict[str, Any] = {"logs": logs}
-    if controls := controls_of(sources.task, sources.config.metric, report):
+    # A run whose test logits are asked for is one of many on the same rows, which need one control.
+    many = sources.config.test_predictions
+    if controls := {} if many else controls_of(sources.task, sources.config.metric, report):
         further["controls"] = controls
     result = result.model_copy(update=further)
     run = Run.about_to_finish(folder.path, result)
