@@ -37,7 +37,7 @@ def test_plain_pytorch_is_short_and_runs() -> None:
     assert accuracy["static"] > accuracy["single-task"] > 0.7
 
 
-@pytest.mark.parametrize("name", ["plain_pytorch.py", "multimnist.py"])
+@pytest.mark.parametrize("name", ["plain_pytorch.py", "multimnist.py", "cifar100.py"])
 def test_examples_need_public_names_only(name: str) -> None:
     """What they import of the core is in its index."""
     tree = ast.parse((EXAMPLES / name).read_text(encoding="utf-8"))
