@@ -4,8 +4,9 @@
     python -m benchmarks.multimnist table RESULTS.jsonl
     python -m benchmarks.multimnist curves RESULTS.jsonl FIGURE.png
 
-FOLDER holds MNIST's test images and labels. Every cell (weighter, target, seed) is one line of
-RESULTS.jsonl; existing cells are not run again. A file has cells of one number of epochs.
+FOLDER holds MNIST's files, or those of its test set alone. Every cell (weighter, target, seed) is
+one line of RESULTS.jsonl; existing cells are not run again. A file has cells of one number of
+epochs, and should have those of one folder.
 """
 
 import json

@@ -2,11 +2,12 @@
 
     python examples/multimnist.py FOLDER --weighter alpha-vil --target top-left --seed 0
 
-FOLDER contains MNIST in its own format (t10k-images-idx3-ubyte.gz and t10k-labels-idx1-ubyte.gz).
-Two digits are overlaid, the first shifted to the top left and the second to the bottom right. The
-two tasks are to classify the first and to classify the second (αVIL, section 4.1). Images for
-training, dev and test show different digits of the 10,000. A step has 256 rows of each task, as in
-the paper.
+FOLDER contains MNIST in its own format (train-images-idx3-ubyte, train-labels-idx1-ubyte, and
+t10k-… for the test set), each plain or with .gz. Two digits are overlaid, the first shifted to the
+top left and the second to the bottom right. The two tasks are to classify the first and to classify
+the second (αVIL, section 4.1). As in the paper, 10,000 of the 60,000 training digits are for dev,
+and a step has 256 rows of each task. A folder without the training files is enough for a smaller
+experiment: images for training, dev and test then show different digits of the 10,000.
 """
 
 import argparse
@@ -15,14 +16,18 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from aang_core import FitResult, OptimizerSettings, TensorTask, fit
+from aang_core import DataError, FitResult, OptimizerSettings, TensorTask, fit
 
 TASKS = ("top-left", "bottom-right")
-SIZES = {"train": 8000, "dev": 1000, "test": 1000}
+FULL = {"train": 50_000, "dev": 10_000, "test": 10_000}
+SMALL = {"train": 8000, "dev": 1000, "test": 1000}
+"""Images of each part, with MNIST's training files and without them."""
+
 BATCH = 256
 
 LONG_ROUNDS = {"alpha-vil": 2, "diw": 3, "forkmerge": 2, "tapweight": 2}
@@ -54,13 +59,25 @@ class Encoder(nn.Module):
         return functional.relu(self.linear(hidden.flatten(1)))
 
 
-def read_mnist(folder: Path) -> tuple[Tensor, Tensor]:
-    """Images ``[N, 28, 28]`` in [0, 1] and labels ``[N]``."""
-    images = gzip.decompress((folder / "t10k-images-idx3-ubyte.gz").read_bytes())
-    labels = gzip.decompress((folder / "t10k-labels-idx1-ubyte.gz").read_bytes())
-    pixels = torch.frombuffer(bytearray(images[16:]), dtype=torch.uint8)
-    digits = torch.frombuffer(bytearray(labels[8:]), dtype=torch.uint8)
-    return pixels.view(-1, 28, 28).float() / 255, digits.long()
+def read_idx(file: Path) -> Tensor:
+    """The bytes of an IDX file, plain or with .gz, in their shape.
+
+    Raises:
+        DataError: it is not such a file, or was cut.
+    """
+    packed = file.with_name(f"{file.name}.gz")
+    content = file.read_bytes() if file.exists() else gzip.decompress(packed.read_bytes())
+    header = 4 * (1 + int.from_bytes(content[3:4]))
+    shape = np.frombuffer(content[4:header], ">i4")
+    if content[:3] != b"\0\0\x08" or len(content) != header + shape.prod():
+        raise DataError(f"{file} is not an IDX file of bytes, or a part of one; download it again")
+    return torch.from_numpy(np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy())
+
+
+def read_mnist(folder: Path, part: str) -> tuple[Tensor, Tensor]:
+    """Images ``[N, 28, 28]`` in [0, 1] and labels ``[N]`` of the part ``train`` or ``t10k``."""
+    pixels = read_idx(folder / f"{part}-images-idx3-ubyte")
+    return pixels.float() / 255, read_idx(folder / f"{part}-labels-idx1-ubyte").long()
 
 
 def overlay(images: Tensor, labels: Tensor, seed: int) -> tuple[Tensor, dict[str, Tensor]]:
@@ -78,16 +95,22 @@ def overlay(images: Tensor, labels: Tensor, seed: int) -> tuple[Tensor, dict[str
 
 
 def multi_mnist(
-    folder: Path, seed: int, sizes: Mapping[str, int]
+    folder: Path, seed: int, sizes: Mapping[str, int] | None = None
 ) -> dict[str, tuple[Tensor, dict[str, Tensor]]]:
     """Train, dev and test images, which share no digit image with each other."""
-    images, labels = read_mnist(folder)
-    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
-    parts, start = {}, 0
-    for i, (name, size) in enumerate(sizes.items()):
-        chosen = order[start : start + size]
+    full = any(folder.glob("train-images-idx3-ubyte*"))
+    digits = {file: read_mnist(folder, file) for file in ("train", "t10k")[not full :]}
+    generator = torch.Generator().manual_seed(seed)
+    orders = {
+        file: torch.randperm(len(labels), generator=generator)
+        for file, (_, labels) in digits.items()
+    }
+    parts = {}
+    for i, (name, size) in enumerate((sizes or (FULL if full else SMALL)).items()):
+        file = "train" if full and name != "test" else "t10k"
+        chosen, orders[file] = orders[file][:size], orders[file][size:]
+        images, labels = digits[file]
         parts[name] = overlay(images[chosen], labels[chosen], seed * 3 + i)
-        start += size
     return parts
 
 
@@ -98,9 +121,12 @@ def train(
     *,
     seed: int = 0,
     epochs: int = 100,
-    sizes: Mapping[str, int] = SIZES,
+    sizes: Mapping[str, int] | None = None,
 ) -> tuple[FitResult, float, float]:
-    """Train for ``target``; returns the result, and its dev and test accuracy."""
+    """Train for ``target``; returns the result, and its dev and test accuracy.
+
+    Without ``sizes`` of the parts, they are those of the folder.
+    """
     parts = multi_mnist(folder, seed, sizes)
     torch.manual_seed(seed)
     body = Encoder()
@@ -120,7 +146,7 @@ def train(
         return {"accuracy": (predicted == labels[target]).float().mean().item()}
 
     (helper,) = (name for name in TASKS if name != target)
-    epoch = -(-sizes["train"] // BATCH)
+    epoch = -(-len(parts["train"][0]) // BATCH)
     result = fit(
         body,
         task(target, "train"),

@@ -1,15 +1,20 @@
 """The example programs, run as a user runs them."""
 
 import ast
+import gzip
 import json
 import os
 import runpy
+import struct
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+
+from aang_core import DataError
 
 pytestmark = pytest.mark.release
 
@@ -37,7 +42,7 @@ def test_plain_pytorch_is_short_and_runs() -> None:
     assert accuracy["static"] > accuracy["single-task"] > 0.7
 
 
-@pytest.mark.parametrize("name", ["plain_pytorch.py", "multimnist.py"])
+@pytest.mark.parametrize("name", ["plain_pytorch.py", "multimnist.py", "cifar100.py"])
 def test_examples_need_public_names_only(name: str) -> None:
     """What they import of the core is in its index."""
     tree = ast.parse((EXAMPLES / name).read_text(encoding="utf-8"))
@@ -79,3 +84,32 @@ def test_multimnist_shares_no_digit_between_parts() -> None:
     assert all((first[p][0] == again[p][0]).all() for p in sizes)
     assert not (first["train"][0] == other["train"][0]).all()
     assert first["train"][0].shape[1:] == (1, 28, 28)
+
+
+def idx(file: Path, values: np.ndarray, *, packed: bool) -> None:
+    """An IDX file as MNIST's authors distribute it."""
+    header = struct.pack(f">HBB{values.ndim}I", 0, 8, values.ndim, *values.shape)
+    content = header + values.tobytes()
+    if packed:
+        file.with_name(f"{file.name}.gz").write_bytes(gzip.compress(content))
+    else:
+        file.write_bytes(content)
+
+
+def test_multimnist_takes_dev_from_the_training_files(tmp_path: Path) -> None:
+    """And test from the test files; each file plain or packed. A cut one is refused."""
+    example = runpy.run_path(str(EXAMPLES / "multimnist.py"))
+    for part, numbers in (("train", range(40)), ("t10k", range(100, 112))):
+        images = np.random.default_rng(0).integers(256, size=(len(numbers), 28, 28), dtype=np.uint8)
+        idx(tmp_path / f"{part}-images-idx3-ubyte", images, packed=part == "t10k")
+        labels = np.array(numbers, dtype=np.uint8)  # each image has its own, to be known by it
+        idx(tmp_path / f"{part}-labels-idx1-ubyte", labels, packed=part == "train")
+    parts = example["multi_mnist"](tmp_path, 0, {"train": 30, "dev": 10, "test": 12})
+    shown = {part: set(labels["top-left"].tolist()) for part, (_, labels) in parts.items()}
+    assert shown["train"] | shown["dev"] == set(range(40))
+    assert not shown["train"] & shown["dev"]
+    assert shown["test"] == set(range(100, 112))
+    file = tmp_path / "train-images-idx3-ubyte"
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(DataError, match=r"train-images-idx3-ubyte is not an IDX file of bytes, or"):
+        example["multi_mnist"](tmp_path, 0)
