@@ -179,14 +179,23 @@ class Race:
             if seed >= MOST_SEEDS or (seed >= seeds and len(self.in_doubt(alive)) < 2):
                 return
             alive = self._affordable(alive, seed)
-            todo = [c for c in alive if not self._has(c, seed, fold)]
-            if not self.clock.record.get("runs"):
-                todo = todo[:1]  # what the others take is unknown until one has been measured
-            if todo and not self._train_fold(todo, seed, fold):
+            todo = self._todo(alive, seed, fold)
+            if todo and not self._train(todo, seed):
                 return
             alive = [c for c in alive if c.name not in self.failed]
             if todo and all(self._has(c, seed, fold) for c in alive):
                 alive = self._promising(alive)
+
+    def _todo(
+        self, alive: Sequence[Candidate], seed: int, fold: int
+    ) -> list[tuple[Candidate, int]]:
+        """What to train next, on which folds: one fold, and more if that leaves places empty."""
+        found: list[tuple[Candidate, int]] = []
+        for k in range(fold, self.board.rows.count):
+            if len(found) < self.runs.launcher.at_once:
+                found += [(c, k) for c in alive if not self._has(c, seed, k)]
+        # What the others take is unknown until one has been measured.
+        return found if self.clock.record.get("runs") else found[:1]
 
     def _restore(self, candidates: Sequence[Candidate]) -> None:
         """Read what earlier processes have trained."""
@@ -280,22 +289,23 @@ class Race:
         units = [w / self._costs[n] for n, of in walls.items() if n in self._costs for w in of]
         return candidate.entry.cost * float(np.mean(units)) if units else None
 
-    def _train_fold(self, todo: Sequence[Candidate], seed: int, fold: int) -> bool:
-        """Train on one fold, and read what was predicted; returns whether there was time."""
-        asked = [self._job(candidate, seed, fold) for candidate in todo]
-        jobs = {job.folder: c for job, c in zip(asked, todo, strict=True)}
-        known = [s for c in todo if (s := self.seconds(c)) is not None]
+    def _train(self, todo: Sequence[tuple[Candidate, int]], seed: int) -> bool:
+        """Train on folds, and read what was predicted; returns whether there was time."""
+        jobs = [(self._job(c, seed, k), c, k) for c, k in todo]
+        known = [s for c, _ in todo if (s := self.seconds(c)) is not None]
         # A first run that takes half of the time could not be repeated on the other folds.
         limit = self.clock.left - self.models * max(known) if known else self.clock.left / 2
-        over = self.run(asked, limit, {folder: c.name for folder, c in jobs.items()})
-        for job in over:
-            self.read(jobs[job.folder], seed, fold, self.runs.root / job.folder, self.board)
-        if len(over) + sum(c.name in self.failed for c in todo) == len(asked):
-            return True
-        for candidate in todo:
-            if not self._has(candidate, seed, fold) and candidate.name not in self.failed:
-                self._stop(candidate, "no time to finish a fold")
-        return False
+        names = {job.folder: c.name for job, c, _ in jobs}
+        over = {job.folder for job in self.run([job for job, _, _ in jobs], limit, names)}
+        late = False
+        for job, candidate, fold in jobs:
+            if job.folder in over:
+                self.read(candidate, seed, fold, self.runs.root / job.folder, self.board)
+            elif candidate.name not in self.failed:
+                late = True
+                if seed == 0 and candidate.name not in self.stopped:
+                    self._stop(candidate, "no time to finish a fold")
+        return not late
 
     def run(self, jobs: Sequence[Job], limit: float, names: Mapping[Path, str]) -> list[Job]:
         """Train, and measure how long each run takes; returns those that finished.
