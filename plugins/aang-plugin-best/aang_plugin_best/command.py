@@ -27,9 +27,7 @@ _LEFT_OUT = (
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="how long it may take, training on all rows included",
+    help="how long it may take, training on all rows included; default: 60, without data 5",
 )
 @click.option(
     "--candidate", "only", multiple=True, help="what to try; default: everything; can be repeated"

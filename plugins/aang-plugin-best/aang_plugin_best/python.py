@@ -33,7 +33,7 @@ _OF_RAY = ("address", "cpus_per_run", "gpus_per_run")
 def best(
     *,
     out: str | PathLike[str] = "best",
-    minutes: float = 60.0,
+    minutes: float | None = None,
     group: str | None = None,
     keep_dev: bool = False,
     candidates: Sequence[str] = (),
@@ -47,7 +47,7 @@ def best(
 
     Args:
         out: The folder of the search.
-        minutes: How long it may take, training on all rows included.
+        minutes: How long it may take, training on all rows included; 60 by default.
         group: The column whose equal values stay in one fold.
         keep_dev: Keep ``dev`` out, and score it at the end.
         candidates: What to try; everything by default.
