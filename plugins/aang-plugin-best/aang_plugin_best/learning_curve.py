@@ -153,9 +153,7 @@ def _points(
     }
 
 
-def gain_of(
-    rows: NDArray[np.int64], scores: NDArray[np.float64], now: int
-) -> NDArray[np.float64]:
+def gain_of(rows: NDArray[np.int64], scores: NDArray[np.float64], now: int) -> NDArray[np.float64]:
     """What more labels add to the score, by a line in the logarithm of the rows: ``[R]``.
 
     The line is fitted to each bootstrap sample. It alone is too sure: which rows happen to be

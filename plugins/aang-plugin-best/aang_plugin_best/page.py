@@ -61,11 +61,11 @@ def _board(verdict: Mapping[str, Any]) -> Intervals:
     return Intervals(
         key="board",
         title=f"Candidates by {metric}, with 95% intervals",
-        x_label=f"{metric} over {board[0]['rows']} rows that a model had not seen",
+        x_label=metric,
         labels=[of["name"] for of in board],
         values=[100 * of["score"] for of in board],
         ends=[(100 * of["interval"][0], 100 * of["interval"][1]) for of in board],
-        alt="; ".join(said) + ".",
+        alt=f"Over {board[0]['rows']} rows that a model had not seen: {'; '.join(said)}.",
     )
 
 

@@ -11,14 +11,12 @@ import pytest
 from aang.assembly import read_end_task
 from aang.config import TrainConfig
 from aang_plugin_best import AangBest, best
-from aang_plugin_best.learning_curve import drawn, gain_of
-from aang_plugin_best.next_steps import doubtful
-from aang_plugin_best.rows import Rows, read_labelled
-from aang_plugin_best.together import probabilities_of
 
-from aang_core import Example, ReadReport, load_plugins
+from aang_core import Example, ReadReport
 from tests import in_process
 from tests.one_layer_encoder import write_one_layer_encoder
+
+pytestmark = pytest.mark.full
 
 CLASSES = ("tkinter", "email")
 
@@ -142,42 +140,6 @@ def test_the_learning_curve(found: Path) -> None:
     assert low < curve["more"]["gain"] < high
 
 
-@pytest.fixture
-def labelled(found: Path) -> Rows:
-    config = TrainConfig(train=found.parent / "train.jsonl", task_type="single-label")
-    rows, _ = read_labelled(config, load_plugins().registry, ReadReport(), None, False)
-    return rows
-
-
-def test_parts_of_the_rows_grow(labelled: Rows) -> None:
-    """A larger part has all rows of a smaller one, and the share of each class."""
-    parts = [drawn(labelled, 1, share) for share in (0.25, 0.5, 0.75)]
-    outside = labelled.folds != 1
-    for smaller, larger in zip(parts, [*parts[1:], outside], strict=True):
-        assert not (smaller & ~larger).any()
-    for share, part in zip((0.25, 0.5, 0.75), parts, strict=True):
-        for number in (0, 1):
-            count = ((labelled.truth == number) & outside).sum()
-            assert abs((labelled.truth[part] == number).sum() - share * count) <= 1
-
-
-def test_scattered_points_promise_little() -> None:
-    """Points on a line say what comes next; scattered ones only that it is open."""
-    rows = np.array([80, 160, 240, 320])
-    line = 0.1 * np.log(rows)
-    exact = gain_of(rows, np.tile(line, (1000, 1)), 400)
-    assert exact == pytest.approx(0.1 * np.log(500 / 400))
-    scattered = gain_of(rows, np.tile(line + [0.02, -0.02, -0.02, 0.02], (1000, 1)), 400)
-    low, high = np.quantile(scattered, (0.025, 0.975))
-    assert low < 0 < exact[0] < high
-
-
-def test_labels_that_fit_are_not_doubted(labelled: Rows) -> None:
-    logits = np.zeros((80, 2), dtype=np.float32)
-    logits[np.arange(80), labelled.truth] = 5
-    assert doubtful(labelled, probabilities_of(logits)) == []
-
-
 @pytest.mark.parametrize("wanted", [0, 1, 1.5])
 def test_an_accuracy_of_answers_lies_between_zero_and_one(
     found: Path, tmp_path: Path, wanted: float
@@ -190,7 +152,6 @@ def test_an_accuracy_of_answers_lies_between_zero_and_one(
     assert f"--answer-at {wanted:g}" in done.stderr
 
 
-@pytest.mark.full
 def test_a_trained_candidate_has_a_learning_curve(
     monkeypatch: pytest.MonkeyPatch, demo: list[Example], tmp_path: Path
 ) -> None:
