@@ -154,7 +154,9 @@ def _points(
 def gain_of(rows: NDArray[np.int64], scores: NDArray[np.float64], now: int) -> NDArray[np.float64]:
     """What more labels add to the score, by a line in the logarithm of the rows: ``[R]``.
 
-    The line is fitted to each bootstrap sample.
+    The line is fitted to each bootstrap sample. It alone is too sure: which rows happen to be
+    labelled matters as much as how many. So the model of today and that of more labels each lie off
+    the line by as much as the points do.
 
     Args:
         rows: training rows of the points, ``[P]``.
@@ -164,5 +166,8 @@ def gain_of(rows: NDArray[np.int64], scores: NDArray[np.float64], now: int) -> N
     x = np.log(rows)
     x = x - x.mean()
     slopes = scores @ x / (x @ x)
-    gains: NDArray[np.float64] = slopes * np.log((now + MORE) / now)
+    off = scores - scores.mean(axis=1, keepdims=True) - slopes[:, None] * x
+    scatter = np.sqrt((off**2).sum(axis=1) / (len(x) - 2))
+    two = np.sqrt(2) * np.random.default_rng(0).normal(size=len(scores))
+    gains: NDArray[np.float64] = slopes * np.log((now + MORE) / now) + two * scatter
     return gains
