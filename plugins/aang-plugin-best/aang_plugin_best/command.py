@@ -32,6 +32,14 @@ _LEFT_OUT = (
     "--candidate", "only", multiple=True, help="what to try; default: everything; can be repeated"
 )
 @click.option(
+    "--search-objectives",
+    metavar="[SPACE]",
+    is_flag=False,
+    flag_value="td+c",
+    help="first search the objectives of a space (default: td+c) for a set that becomes a "
+    "candidate, in at most three times the time of contrast",
+)
+@click.option(
     "--deploy",
     type=click.Choice(["one", "ensemble"]),
     default="one",
@@ -59,13 +67,14 @@ def best(
     interrupt.
     """
     from aang.cli import training_options
-    from aang_plugin_best.search import Asked, Search, find_best
-    from aang_plugin_best.verdict import words
     from aang_plugin_compare.runner import Runs, resumable
 
     from aang_core import ReadReport
+    from aang_plugin_best.search import Asked, Search, find_best
+    from aang_plugin_best.verdict import words
 
-    own = {n: given.pop(n) for n in ("minutes", "group", "keep_dev", "only", "deploy")}
+    names = ("minutes", "group", "keep_dev", "only", "deploy", "search_objectives")
+    own = {n: given.pop(n) for n in names}
     launching = {n: given.pop(n) for n in ("engine", "address", "cpus_per_run", "gpus_per_run")}
     launching |= {"jobs": given.pop("jobs")}
     trust = given.pop("trust_remote_code")

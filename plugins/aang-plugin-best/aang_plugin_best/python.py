@@ -36,6 +36,7 @@ def best(
     keep_dev: bool = False,
     candidates: Sequence[str] = (),
     deploy: Literal["one", "ensemble"] = "one",
+    search_objectives: str | None = None,
     jobs: int = 1,
     quiet: bool = False,
     **options: Any,
@@ -49,6 +50,8 @@ def best(
         keep_dev: Keep ``dev`` out, and score it at the end.
         candidates: What to try; everything by default.
         deploy: ``"one"`` trains the best model on all rows, ``"ensemble"`` several.
+        search_objectives: A space, such as ``"td+c"``, whose objectives are searched for a set that
+            becomes a candidate.
         jobs: How many trainings run at once.
         quiet: Show nothing.
         **options: Those of ``aang train`` that name data and encoder, such as ``train``, ``test``,
@@ -63,7 +66,10 @@ def best(
     """
     root, registry, report = Path(out), load_plugins().registry, ReadReport()
     given = GivenData.of(options)
-    asked = Asked(_written(given, root, group), minutes, group, keep_dev, tuple(candidates), deploy)
+    only = tuple(candidates)
+    asked = Asked(
+        _written(given, root, group), minutes, group, keep_dev, only, deploy, search_objectives
+    )
     trust = ["--trust-remote-code"] if options.get("trust_remote_code") else []
     runs = Runs(root, LocalLauncher(jobs), registry, after=trust)
 

@@ -15,14 +15,14 @@ from aang.config import TrainConfig, resolve_training
 from aang.runs import read_lines, read_part, shown_score
 from aang.runs.schema import Evaluation, LogitsOnTest
 from aang.runs.summary import duration
-from aang_plugin_best.board import Board
-from aang_plugin_best.quick import log_probabilities
 from aang_plugin_compare.cells import Job
 from aang_plugin_compare.runner import Ended, Runner, Runs
 from aang_plugin_compare.settings import layered
 
 from aang_core import AangError, Registry
 from aang_core.storage import whole_file, write_file, writing
+from aang_plugin_best.board import Board
+from aang_plugin_best.quick import log_probabilities
 
 LEAST_CHANCE = 0.05
 """A candidate with a lower chance of being the best stops."""
@@ -235,7 +235,8 @@ class Race:
         walls: dict[str, list[float]] = self.clock.record.get("runs", {})
         if candidate.name in walls:
             return float(np.mean(walls[candidate.name]))
-        units = [w / self._costs[name] for name, of in walls.items() for w in of]
+        costs = self._costs
+        units = [w / costs[name] for name, of in walls.items() if name in costs for w in of]
         return candidate.cost * float(np.mean(units)) if units else None
 
     def _train_fold(self, todo: Sequence[Candidate], seed: int, fold: int) -> bool:
@@ -247,7 +248,7 @@ class Race:
         asked = [Job(folder, self.fold_config(c, seed, fold)) for folder, c in jobs.items()]
         over = self.run(asked, limit, {folder: c.name for folder, c in jobs.items()})
         for job in over:
-            self._read(jobs[job.folder], seed, fold, self.runs.root / job.folder)
+            self.read(jobs[job.folder], seed, fold, self.runs.root / job.folder)
         if len(over) + sum(c.name in self.failed for c in todo) == len(asked):
             return True
         for candidate in todo:
@@ -285,7 +286,7 @@ class Race:
         Runner(self.runs, ended, starts).run(jobs, max(0.0, limit))
         return finished
 
-    def _read(self, candidate: Candidate, seed: int, fold: int, folder: Path) -> None:
+    def read(self, candidate: Candidate, seed: int, fold: int, folder: Path) -> None:
         """Add what a run has predicted to the board, and remove its models."""
         lines = read_lines(LogitsOnTest, folder)
         labels = read_part(Evaluation, folder).labels

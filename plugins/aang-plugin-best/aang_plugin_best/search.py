@@ -13,6 +13,12 @@ from aang.assembly.labelled_tasks import end_task_columns
 from aang.config import TrainConfig, resolve_training
 from aang.runs import choose_device
 from aang.runs.evaluate import intervals_of
+from aang_plugin_compare.run_folders import make_root
+from aang_plugin_compare.runner import Runs
+from aang_plugin_compare.settings import layered
+
+from aang_core import ConfigError, ReadReport, Registry, did_you_mean
+from aang_core.storage import locked, write_file, writing
 from aang_plugin_best.board import Board, Logits, chance_ahead
 from aang_plugin_best.deploy import (
     BEST,
@@ -24,6 +30,7 @@ from aang_plugin_best.deploy import (
 )
 from aang_plugin_best.race import Candidate, Clock, Race
 from aang_plugin_best.rows import Rows, read_labelled
+from aang_plugin_best.search_objectives import ObjectiveSearch
 from aang_plugin_best.together import (
     Ensemble,
     Member,
@@ -34,12 +41,6 @@ from aang_plugin_best.together import (
     temperature_of,
 )
 from aang_plugin_best.verdict import words
-from aang_plugin_compare.run_folders import make_root
-from aang_plugin_compare.runner import Runs
-from aang_plugin_compare.settings import layered
-
-from aang_core import ConfigError, ReadReport, Registry, did_you_mean
-from aang_core.storage import locked, write_file, writing
 
 OF_DATA = (
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "label_names"),
@@ -69,6 +70,7 @@ class Asked:
         keep_dev: whether dev is kept out and scored at the end.
         only: the candidates to try; all if there are none.
         deploy: whether one model or several are trained on all rows.
+        search_objectives: the space whose objectives are searched; None for no such search.
     """
 
     options: Mapping[str, Any]
@@ -77,6 +79,7 @@ class Asked:
     keep_dev: bool = False
     only: tuple[str, ...] = ()
     deploy: Literal["one", "ensemble"] = "one"
+    search_objectives: str | None = None
 
 
 @dataclass
@@ -163,8 +166,12 @@ def find_best(
         _refuse_other(search, clock)
         search.rows.write(runs.root / "data")
         race = Race(Board(search.rows, search.config.metric), runs, registry, clock, tell)
+        space = search.asked.search_objectives
+        objectives = ObjectiveSearch(race, search.candidates, space) if space else None
         try:
             race.quick([c for c in search.candidates if c.model is not None])
+            if objectives is not None:
+                search.candidates += objectives.found()
             trained = [c for c in search.candidates if c.model is None]
             race.train(trained, 1 if search.asked.deploy == "one" else 3)
             return _decided(search, race)

@@ -1,0 +1,345 @@
+"""The choice of objectives by outcome: successive halving over small sets of them.
+
+A gradient cosine says how an objective agrees with the dev gradient, not what a training beside it
+reaches. Here the end task is trained beside small sets of objectives and scored on rows of a fold
+that the training has not seen. Like AANG's weights (section 4.2), what is learned is factored: a
+primitive's estimate is shared by all objectives that use it, so a score of one set says something
+about thousands of others.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from aang_plugin_compare.cells import Job
+from aang_plugin_compare.settings import layered
+from numpy.typing import NDArray
+
+from aang_core import STAGES, ConfigError, Space, load_space
+from aang_core.storage import write_file, writing
+from aang_plugin_best.board import Board
+from aang_plugin_best.race import Candidate, Race
+
+FILE = "objectives.json"
+NAME = "objectives"
+FOLDER = "search-of-objectives"
+SIZE = 3
+"""Draws of objectives for a set; a set is smaller where two are alike."""
+RUNGS = 3
+"""The first trains for 1/8 of the steps, the last for a half; the race trains for all of them."""
+MOST_SETS, FEWEST_SETS = 32, 2
+"""Sets of the first rung; each further rung has half as many."""
+TIMES_CONTRAST = 3.0
+"""What a search may take, in trainings of contrast on every fold."""
+END_TASK_WEIGHT = 0.5
+GUESS = 0.03
+"""Noise of a score as far as nothing has been measured; it counts as one observation."""
+
+Set = tuple[str, ...]
+Floats = NDArray[np.float64]
+
+
+class Outcome(NamedTuple):
+    """A training beside a set: its score minus that of plain fine-tuning in the same rung."""
+
+    objectives: Set
+    rung: int
+    gain: float
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What outcomes say about primitives and sets.
+
+    gain = c + Σ_p share_p β_p + u_set + noise. share_p is the share of the set's objectives that
+    use the primitive p, which is its weight in the loss; c is what objectives do in general, u_set
+    what the primitives do not explain. β and u are normal around zero (ridge regression), β as wide
+    as the noise. The noise of the plain training is in every difference of its rung.
+
+    Attributes:
+        space: the space that sets are drawn from.
+        sets: the sets with outcomes.
+        mean: of c, the primitives and the sets, ``[1 + P + M]``.
+        covariance: of the same.
+    """
+
+    space: Space
+    sets: Sequence[Set]
+    mean: Floats
+    covariance: Floats
+
+    @classmethod
+    def of(cls, space: Space, outcomes: Sequence[Outcome]) -> "Estimates":
+        """Estimate from all outcomes so far; without any, everything is as probable."""
+        sets = list(dict.fromkeys(outcome.objectives for outcome in outcomes))
+        size = 1 + len(_primitives(space)) + len(sets)
+        spread = np.ones(size)
+        # The data alone decide what objectives do in general; a set is mostly its primitives.
+        spread[0], spread[size - len(sets) :] = 100, 0.25
+        rows = np.array([_row(space, sets, o.objectives) for o in outcomes]).reshape(-1, size)
+        rungs = np.array([outcome.rung for outcome in outcomes])
+        noise = np.eye(len(outcomes)) + (rungs[:, None] == rungs)
+        gains = np.array([outcome.gain for outcome in outcomes])
+        whole = np.linalg.inv((rows * spread) @ rows.T + noise)
+        taken = (rows * spread).T @ whole
+        variance = (gains @ whole @ gains + GUESS**2) / (len(gains) + 1)
+        covariance = variance * (np.diag(spread) - taken @ (rows * spread))
+        return cls(space, sets, taken @ gains, covariance)
+
+    def value(self, objectives: Set) -> float:
+        """The gain over plain fine-tuning that a set is expected to bring."""
+        return float(_row(self.space, self.sets, objectives) @ self.mean)
+
+    def drawn(self, generator: np.random.Generator, number: int, kept: Sequence[Set]) -> list[Set]:
+        """Add sets to those that are kept, up to a number; fewer where the space has no more.
+
+        Each objective of a set is the best one under estimates drawn from their distribution
+        (Thompson sampling): primitives are tried as often as they may be the best.
+        """
+        names = [objective.name for objective in self.space.objectives]
+        own = slice(1, 1 + len(_primitives(self.space)))
+        shares = np.array([_row(self.space, (), (name,))[own] for name in names])
+        sets = dict.fromkeys(kept)
+        for _ in range(100 * number):
+            if len(sets) >= number:
+                break
+            drawn = generator.multivariate_normal(
+                self.mean[own], self.covariance[own, own], size=SIZE, method="eigh"
+            )
+            best = (drawn @ shares.T).argmax(axis=1)
+            sets[tuple(names[i] for i in sorted(set(best.tolist())))] = None
+        return list(sets)
+
+    def table(self) -> list[dict[str, Any]]:
+        """The estimate of each primitive with its 95% interval, in the order of the stages.
+
+        That of a primitive is the gain of a set whose objectives all use it, over that of sets in
+        general, which is the first row.
+        """
+        wide = 1.96 * np.sqrt(self.covariance.diagonal())
+        named = [("", "objectives in general"), *_primitives(self.space)]
+        return [
+            {"stage": s, "primitive": p, "gain": float(m), "interval": [float(m - w), float(m + w)]}
+            for (s, p), m, w in zip(named, self.mean, wide, strict=False)
+        ]
+
+    def lines(self) -> list[str]:
+        """The table for people, in points."""
+        width = max(len(row["primitive"]) for row in self.table())
+        return [
+            f"  {row['stage']:<14} {row['primitive']:<{width}} {100 * row['gain']:+6.2f} "
+            f"[{100 * row['interval'][0]:+.2f}, {100 * row['interval'][1]:+.2f}]"
+            for row in self.table()
+        ]
+
+
+def _primitives(space: Space) -> list[tuple[str, str]]:
+    return [(stage, primitive.key) for stage in STAGES for primitive in space.stages[stage]]
+
+
+def _row(space: Space, sets: Sequence[Set], objectives: Set) -> Floats:
+    """The regressors of a set: 1, the share of each primitive, and which of the sets it is."""
+    used = [list(zip(STAGES, name.split("/"), strict=True)) for name in objectives]
+    shares = [np.mean([primitive in one for one in used]) for primitive in _primitives(space)]
+    return np.array([1.0, *shares, *(objectives == one for one in sets)])
+
+
+class ObjectiveSearch:
+    """A search for objectives in the room of a race, whose files, runs and clock it uses.
+
+    It goes on from what ``objectives.json`` has recorded: the sets of each rung before they are
+    trained, then their scores.
+
+    Args:
+        race: the race.
+        candidates: those of the race; the time of contrast measures that of the search.
+        space: the space.
+
+    Raises:
+        ConfigError: there is no such space, contrast is not tried, or the folder has a search over
+            another space.
+    """
+
+    def __init__(self, race: Race, candidates: Sequence[Candidate], space: str) -> None:
+        by_name = {candidate.name: candidate for candidate in candidates}
+        if "contrast" not in by_name:
+            raise ConfigError(
+                "--search-objectives: may take three times the time of contrast, which is not "
+                "tried; add --candidate contrast"
+            )
+        self._race, self._contrast = race, by_name["contrast"]
+        self._space = load_space(space, race.registry)
+        self._file = race.runs.root / FILE
+        self._record: dict[str, Any] = {"space": space, "rungs": []}
+        if self._file.is_file():
+            self._record = json.loads(self._file.read_text(encoding="utf-8"))
+        if self._record["space"] != space:
+            raise ConfigError(
+                f"{self._file}: is of a search over {self._record['space']}; give another folder "
+                "with --out, or remove the file"
+            )
+        # It has its own board: what a short training predicts is no candidate's prediction.
+        board = Board(race.board.rows, race.board.metric)
+        self._trials = Race(board, race.runs, race.registry, race.clock, race.tell, race.failed)
+
+    def found(self) -> list[Candidate]:
+        """Search, and return the best set as a candidate.
+
+        Nothing if time is too short, or if the set is what contrast trains; what came out is told.
+        """
+        if not self._measured():
+            return []
+        for number in range(RUNGS):
+            if not self._rung(number):
+                break
+        if not (outcomes := self._outcomes()):
+            return []
+        estimates = Estimates.of(self._space, outcomes)
+        best = max(estimates.sets, key=estimates.value)
+        gain = estimates.value(best)
+        times = TIMES_CONTRAST * self._spent() / self._record["budget"]
+        self._keep(estimates=estimates.table(), best=best, gain=gain, times_contrast=times)
+        for line in (
+            f"what {len(outcomes)} trainings beside objectives say, in points of the score:",
+            *estimates.lines(),
+            f"the best set: {', '.join(best)}, {100 * gain:+.2f} expected over plain fine-tuning",
+            f"the search took {times:.1f} times what contrast takes on all folds",
+        ):
+            self._race.tell(line)
+        its = load_space(self._race.config(self._contrast).space, self._race.registry)
+        if best == tuple(objective.name for objective in its.objectives):
+            self._race.stopped[NAME] = f"the best set is what {self._contrast.name} trains"
+            return []
+        return [self._candidate(NAME, best)]
+
+    def _candidate(self, name: str, objectives: Set, **over: Any) -> Candidate:
+        """A training beside a set, or without one, with some options of the search replaced."""
+        options = layered(self._contrast.options, {"recipe": None, "weighter": "single-task"}, over)
+        if objectives:
+            of_space = {
+                p.key: p.options
+                for objective in self._space.objectives
+                for p in objective.primitives
+                if objective.name in objectives and p.options
+            }
+            static = {"static": {"end_task_weight": END_TASK_WEIGHT}}
+            beside = {"space": ",".join(objectives), "weighter": "static", "set": static}
+            options = layered({"set": of_space}, options, beside)
+        return Candidate(name, f"beside {', '.join(objectives)}", 2.0, options)
+
+    def _measured(self) -> bool:
+        """Train contrast on the first fold, as the race will, and derive the budget from it."""
+        race, name = self._race, self._contrast.name
+        folder = Path("runs", name, "seed-0", "fold-0")
+        job = Job(folder, race.fold_config(self._contrast, 0, 0))
+        if not race.run([job], race.clock.left / 2, {folder: name}):
+            return False
+        if "budget" not in self._record:
+            one = float(np.mean(race.clock.record["runs"][name]))
+            self._keep(budget=TIMES_CONTRAST * one * race.board.rows.count)
+        return True
+
+    def _rung(self, number: int) -> bool:
+        """Choose the sets of a rung and train beside them; returns whether anything came out."""
+        rungs = self._record["rungs"]
+        if number == len(rungs):
+            sets = self._sets(number)
+            if not sets:
+                return False
+            self._keep(rungs=[*rungs, {"sets": sets}])
+        rung = self._record["rungs"][number]
+        if "scores" not in rung:
+            sets = [tuple(objectives) for objectives in rung["sets"]]
+            rung["scores"] = self._scores(number, sets)
+            self._keep()
+        return any(outcome.rung == number for outcome in self._outcomes())
+
+    def _sets(self, number: int) -> list[Set]:
+        """The sets of a rung: half of them the best so far, the others drawn by the estimates."""
+        race, estimates = self._race, Estimates.of(self._space, self._outcomes())
+        generator = np.random.default_rng([race.config(self._contrast).seed, number])
+        if number == 0:
+            sets = estimates.drawn(generator, MOST_SETS, ())
+            # How long a set takes is unknown until one has been trained.
+            self._scores(0, sets[:1])
+            count = min(len(sets), self._affordable(0, 1))
+            if count < FEWEST_SETS:
+                race.stopped[NAME] = "no time to search for objectives"
+                return []
+            return sets[:count]
+        count = min(len(self._record["rungs"][-1]["sets"]) // 2, self._affordable(number, 2))
+        best = sorted(estimates.sets, key=estimates.value, reverse=True)
+        return estimates.drawn(generator, count, best[: (count + 1) // 2]) if count > 0 else []
+
+    def _affordable(self, number: int, longer: int) -> int:
+        """How many sets a rung has time for, with as much for each of the rungs after it.
+
+        Args:
+            number: the rung.
+            longer: its steps by those of the rung that has been measured.
+        """
+        race = self._race
+        walls = race.clock.record["runs"]
+        measured = [walls.get(_name(number + 1 - longer, i)) for i in range(MOST_SETS + 1)]
+        of_sets = [wall for wall in measured[1:] if wall]
+        if not of_sets:
+            return 0
+        # The race needs the other half of the time.
+        left = min(self._left(), race.clock.left * race.runs.launcher.at_once / 2)
+        plain = measured[0] or [0.0]
+        return int((left / (RUNGS - number) / longer - plain[0]) / np.mean(of_sets))
+
+    def _scores(self, number: int, sets: Sequence[Set]) -> list[float | None]:
+        """Train without a set and beside each; returns scores, None for what did not finish."""
+        trials, rows = self._trials, self._race.board.rows
+        contrast = self._race.config(self._contrast)
+        steps = max(1, contrast.steps >> (RUNGS - number))
+        # The race has other seeds, so that it does not inherit a lucky one.
+        seed, fold = 1000 + number, number % rows.count
+        tried = {
+            Path("runs", _name(number, i)): self._candidate(_name(number, i), of, steps=steps)
+            for i, of in enumerate([(), *sets])
+        }
+        jobs = [Job(folder, trials.fold_config(c, seed, fold)) for folder, c in tried.items()]
+        limit = min(self._left(), trials.clock.left)
+        finished = {}
+        for job in trials.run(jobs, limit, {folder: c.name for folder, c in tried.items()}):
+            trials.read(tried[job.folder], seed, fold, trials.runs.root / job.folder)
+            held_out = rows.folds == fold
+            logits = trials.board.found[tried[job.folder].name][seed].logits[:, held_out]
+            # The mean over the second half of a training is steadier than its end.
+            late = logits[len(logits) // 2 :]
+            of = [trials.board.score(rows.truth[held_out], one) for one in late]
+            finished[job.folder] = float(np.mean(of))
+        return [finished.get(folder) for folder in tried]
+
+    def _outcomes(self) -> list[Outcome]:
+        return [
+            Outcome(tuple(objectives), number, score - rung["scores"][0])
+            for number, rung in enumerate(self._record["rungs"])
+            if rung.get("scores", [None])[0] is not None
+            for objectives, score in zip(rung["sets"], rung["scores"][1:], strict=True)
+            if score is not None
+        ]
+
+    def _spent(self) -> float:
+        """Seconds of all its trainings, without those of contrast, which are the race's."""
+        walls = self._race.clock.record["runs"]
+        return float(sum(sum(of) for name, of in walls.items() if name.startswith(FOLDER)))
+
+    def _left(self) -> float:
+        left: float = self._record["budget"] - self._spent()
+        return left
+
+    def _keep(self, **record: Any) -> None:
+        self._record |= record
+        with writing(self._file):
+            write_file(self._file, json.dumps(self._record, indent=2) + "\n")
+
+
+def _name(rung: int, place: int) -> str:
+    """The name of a training; place 0 is plain fine-tuning."""
+    return f"{FOLDER}/rung-{rung}/{'plain' if place == 0 else f'set-{place}'}"
