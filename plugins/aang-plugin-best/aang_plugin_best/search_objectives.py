@@ -2,32 +2,27 @@
 
 A gradient cosine says how an objective agrees with the dev gradient, not what a training beside it
 reaches. Here the end task is trained beside small sets of objectives and scored on rows of a fold
-that the training has not seen. Like AANG's weights (section 4.2), what is learned is factored: a
-primitive's estimate is shared by all objectives that use it, so a score of one set says something
-about thousands of others.
+that the training has not seen.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from aang_plugin_compare.cells import Job
 from aang_plugin_compare.settings import layered
-from numpy.typing import NDArray
 
-from aang_core import STAGES, ConfigError, Space, load_space
+from aang_core import ConfigError, load_space
 from aang_core.storage import write_file, writing
 from aang_plugin_best.board import Board
+from aang_plugin_best.primitive_estimates import Estimates, Outcome, Set
 from aang_plugin_best.race import Candidate, Race
 
 FILE = "objectives.json"
 NAME = "objectives"
 FOLDER = "search-of-objectives"
-SIZE = 3
-"""Draws of objectives for a set; a set is smaller where two are alike."""
 RUNGS = 3
 """The first trains for 1/8 of the steps, the last for a half; the race trains for all of them."""
 MOST_SETS, FEWEST_SETS = 32, 2
@@ -35,116 +30,6 @@ MOST_SETS, FEWEST_SETS = 32, 2
 TIMES_CONTRAST = 3.0
 """What a search may take, in trainings of contrast on every fold."""
 END_TASK_WEIGHT = 0.5
-GUESS = 0.03
-"""Noise of a score as far as nothing has been measured; it counts as one observation."""
-
-Set = tuple[str, ...]
-Floats = NDArray[np.float64]
-
-
-class Outcome(NamedTuple):
-    """A training beside a set: its score minus that of plain fine-tuning in the same rung."""
-
-    objectives: Set
-    rung: int
-    gain: float
-
-
-@dataclass(frozen=True)
-class Estimates:
-    """What outcomes say about primitives and sets.
-
-    gain = c + Σ_p share_p β_p + u_set + noise. share_p is the share of the set's objectives that
-    use the primitive p, which is its weight in the loss; c is what objectives do in general, u_set
-    what the primitives do not explain. β and u are normal around zero (ridge regression), β as wide
-    as the noise. The noise of the plain training is in every difference of its rung.
-
-    Attributes:
-        space: the space that sets are drawn from.
-        sets: the sets with outcomes.
-        mean: of c, the primitives and the sets, ``[1 + P + M]``.
-        covariance: of the same.
-    """
-
-    space: Space
-    sets: Sequence[Set]
-    mean: Floats
-    covariance: Floats
-
-    @classmethod
-    def of(cls, space: Space, outcomes: Sequence[Outcome]) -> "Estimates":
-        """Estimate from all outcomes so far; without any, everything is as probable."""
-        sets = list(dict.fromkeys(outcome.objectives for outcome in outcomes))
-        size = 1 + len(_primitives(space)) + len(sets)
-        spread = np.ones(size)
-        # The data alone decide what objectives do in general; a set is mostly its primitives.
-        spread[0], spread[size - len(sets) :] = 100, 0.25
-        rows = np.array([_row(space, sets, o.objectives) for o in outcomes]).reshape(-1, size)
-        rungs = np.array([outcome.rung for outcome in outcomes])
-        noise = np.eye(len(outcomes)) + (rungs[:, None] == rungs)
-        gains = np.array([outcome.gain for outcome in outcomes])
-        whole = np.linalg.inv((rows * spread) @ rows.T + noise)
-        taken = (rows * spread).T @ whole
-        variance = (gains @ whole @ gains + GUESS**2) / (len(gains) + 1)
-        covariance = variance * (np.diag(spread) - taken @ (rows * spread))
-        return cls(space, sets, taken @ gains, covariance)
-
-    def value(self, objectives: Set) -> float:
-        """The gain over plain fine-tuning that a set is expected to bring."""
-        return float(_row(self.space, self.sets, objectives) @ self.mean)
-
-    def drawn(self, generator: np.random.Generator, number: int, kept: Sequence[Set]) -> list[Set]:
-        """Add sets to those that are kept, up to a number; fewer where the space has no more.
-
-        Each objective of a set is the best one under estimates drawn from their distribution
-        (Thompson sampling): primitives are tried as often as they may be the best.
-        """
-        names = [objective.name for objective in self.space.objectives]
-        own = slice(1, 1 + len(_primitives(self.space)))
-        shares = np.array([_row(self.space, (), (name,))[own] for name in names])
-        sets = dict.fromkeys(kept)
-        for _ in range(100 * number):
-            if len(sets) >= number:
-                break
-            drawn = generator.multivariate_normal(
-                self.mean[own], self.covariance[own, own], size=SIZE, method="eigh"
-            )
-            best = (drawn @ shares.T).argmax(axis=1)
-            sets[tuple(names[i] for i in sorted(set(best.tolist())))] = None
-        return list(sets)
-
-    def table(self) -> list[dict[str, Any]]:
-        """The estimate of each primitive with its 95% interval, in the order of the stages.
-
-        That of a primitive is the gain of a set whose objectives all use it, over that of sets in
-        general, which is the first row.
-        """
-        wide = 1.96 * np.sqrt(self.covariance.diagonal())
-        named = [("", "objectives in general"), *_primitives(self.space)]
-        return [
-            {"stage": s, "primitive": p, "gain": float(m), "interval": [float(m - w), float(m + w)]}
-            for (s, p), m, w in zip(named, self.mean, wide, strict=False)
-        ]
-
-    def lines(self) -> list[str]:
-        """The table for people, in points."""
-        width = max(len(row["primitive"]) for row in self.table())
-        return [
-            f"  {row['stage']:<14} {row['primitive']:<{width}} {100 * row['gain']:+6.2f} "
-            f"[{100 * row['interval'][0]:+.2f}, {100 * row['interval'][1]:+.2f}]"
-            for row in self.table()
-        ]
-
-
-def _primitives(space: Space) -> list[tuple[str, str]]:
-    return [(stage, primitive.key) for stage in STAGES for primitive in space.stages[stage]]
-
-
-def _row(space: Space, sets: Sequence[Set], objectives: Set) -> Floats:
-    """The regressors of a set: 1, the share of each primitive, and which of the sets it is."""
-    used = [list(zip(STAGES, name.split("/"), strict=True)) for name in objectives]
-    shares = [np.mean([primitive in one for one in used]) for primitive in _primitives(space)]
-    return np.array([1.0, *shares, *(objectives == one for one in sets)])
 
 
 class ObjectiveSearch:
@@ -190,12 +75,12 @@ class ObjectiveSearch:
 
         Nothing if time is too short, or if the set is what contrast trains; what came out is told.
         """
-        if not self._measured():
-            return []
-        for number in range(RUNGS):
-            if not self._rung(number):
-                break
+        if self._measured():
+            for number in range(RUNGS):
+                if not self._rung(number):
+                    break
         if not (outcomes := self._outcomes()):
+            self._race.stopped[NAME] = "no time to search for objectives"
             return []
         estimates = Estimates.of(self._space, outcomes)
         best = max(estimates.sets, key=estimates.value)
@@ -246,8 +131,7 @@ class ObjectiveSearch:
         """Choose the sets of a rung and train beside them; returns whether anything came out."""
         rungs = self._record["rungs"]
         if number == len(rungs):
-            sets = self._sets(number)
-            if not sets:
+            if not (sets := self._sets(number)):
                 return False
             self._keep(rungs=[*rungs, {"sets": sets}])
         rung = self._record["rungs"][number]
@@ -265,32 +149,29 @@ class ObjectiveSearch:
             sets = estimates.drawn(generator, MOST_SETS, ())
             # How long a set takes is unknown until one has been trained.
             self._scores(0, sets[:1])
-            count = min(len(sets), self._affordable(0, 1))
-            if count < FEWEST_SETS:
-                race.stopped[NAME] = "no time to search for objectives"
-                return []
-            return sets[:count]
-        count = min(len(self._record["rungs"][-1]["sets"]) // 2, self._affordable(number, 2))
+            count = self._affordable(0, measured=0)
+            return sets[:count] if count >= FEWEST_SETS else []
+        count = min(
+            len(self._record["rungs"][-1]["sets"]) // 2, self._affordable(number, number - 1)
+        )
         best = sorted(estimates.sets, key=estimates.value, reverse=True)
         return estimates.drawn(generator, count, best[: (count + 1) // 2]) if count > 0 else []
 
-    def _affordable(self, number: int, longer: int) -> int:
+    def _affordable(self, number: int, measured: int) -> int:
         """How many sets a rung has time for, with as much for each of the rungs after it.
 
         Args:
             number: the rung.
-            longer: its steps by those of the rung that has been measured.
+            measured: the rung that says how long a set takes; twice the steps take at most twice
+                as long.
         """
-        race = self._race
-        walls = race.clock.record["runs"]
-        measured = [walls.get(_name(number + 1 - longer, i)) for i in range(MOST_SETS + 1)]
-        of_sets = [wall for wall in measured[1:] if wall]
-        if not of_sets:
-            return 0
+        race, walls = self._race, self._race.clock.record["runs"]
+        plain, *sets = (walls.get(_name(measured, i), [])[:1] for i in range(MOST_SETS + 1))
+        of_sets = [wall for of in sets for wall in of]
         # The race needs the other half of the time.
         left = min(self._left(), race.clock.left * race.runs.launcher.at_once / 2)
-        plain = measured[0] or [0.0]
-        return int((left / (RUNGS - number) / longer - plain[0]) / np.mean(of_sets))
+        share = left / (RUNGS - number) / 2 ** (number - measured)
+        return int((share - sum(plain)) / np.mean(of_sets)) if of_sets else 0
 
     def _scores(self, number: int, sets: Sequence[Set]) -> list[float | None]:
         """Train without a set and beside each; returns scores, None for what did not finish."""

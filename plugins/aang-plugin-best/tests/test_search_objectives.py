@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from aang_plugin_best.search_objectives import Estimates, Outcome, Set
+from aang_plugin_best.primitive_estimates import Estimates, Outcome, Set
 
 from aang_core import Space, load_plugins, load_space
 from tests import in_process
