@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from aang.runs import Result, read_part
 from aang_plugin_compare.cells import Job
 from aang_plugin_compare.settings import layered
 
@@ -26,7 +27,7 @@ FOLDER = "search-of-objectives"
 RUNGS = 3
 """The first trains for 1/8 of the steps, the last for a half; the race trains for all of them."""
 MOST_SETS, FEWEST_SETS = 32, 2
-"""Sets of the first rung; each further rung has half as many."""
+"""Sets of a rung. Each rung has as much time, so with twice the steps about half as many sets."""
 TIMES_CONTRAST = 3.0
 """What a search may take, in trainings of contrast on every fold."""
 END_TASK_WEIGHT = 0.5
@@ -162,16 +163,20 @@ class ObjectiveSearch:
 
         Args:
             number: the rung.
-            measured: the rung that says how long a set takes; twice the steps take at most twice
-                as long.
+            measured: the rung that says how long a set takes, itself or the one before.
         """
         race, walls = self._race, self._race.clock.record["runs"]
-        plain, *sets = (walls.get(_name(measured, i), [])[:1] for i in range(MOST_SETS + 1))
-        of_sets = [wall for of in sets for wall in of]
+        took = {}
+        for place in range(MOST_SETS + 1):
+            if wall := walls.get(name := _name(measured, place)):
+                steps = read_part(Result, race.runs.root / "runs" / name).train_seconds
+                # Twice the steps, and to start takes as long as before.
+                took[place] = wall[0] + (number - measured) * steps
+        plain = took.pop(0, 0.0)
         # The race needs the other half of the time.
         left = min(self._left(), race.clock.left * race.runs.launcher.at_once / 2)
-        share = left / (RUNGS - number) / 2 ** (number - measured)
-        return int((share - sum(plain)) / np.mean(of_sets)) if of_sets else 0
+        share = left / (RUNGS - number) - plain
+        return min(MOST_SETS, int(share / np.mean([*took.values()]))) if took else 0
 
     def _scores(self, number: int, sets: Sequence[Set]) -> list[float | None]:
         """Train without a set and beside each; returns scores, None for what did not finish."""

@@ -120,9 +120,9 @@ def test_a_search_makes_the_best_set_a_candidate(
     done = in_process.aang(*command)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "best" / "objectives.json").read_text())
-    sizes = [len(rung["sets"]) for rung in found["rungs"]]
-    assert sizes[0] >= 2
-    assert all(after == before // 2 for before, after in itertools.pairwise(sizes))
+    sets = [rung["sets"] for rung in found["rungs"]]
+    assert len(sets[0]) >= 2
+    assert all(any(s in after for s in before) for before, after in itertools.pairwise(sets))
     assert found["times_contrast"] <= 3
     assert "supervised-contrast" in {row["primitive"] for row in found["estimates"]}
     assert "supervised-contrast" in done.stderr
