@@ -25,8 +25,8 @@ FILE = "objectives.json"
 NAME = "objectives"
 FOLDER = "search-of-objectives"
 RUNGS = 2
-"""The first trains for a quarter of the steps, the last for a half; the race trains for all of them.
-With an eighth, the demo's encoder predicts the largest class whatever it is trained beside."""
+"""The first trains for a quarter of the steps, the last for a half, the race for all of them.
+After an eighth, the demo's encoder predicts the largest class whatever it is trained beside."""
 MOST_SETS, FEWEST_SETS = 32, 2
 """Sets of a rung. Each rung has as much time, so with twice the steps about half as many sets."""
 TIMES_CONTRAST = 3.0
