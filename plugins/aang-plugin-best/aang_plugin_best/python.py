@@ -39,6 +39,7 @@ def best(
     candidates: Sequence[str] = (),
     deploy: Literal["one", "ensemble"] = "one",
     answer_at: float | None = None,
+    search_objectives: str | None = None,
     jobs: int = 1,
     quiet: bool = False,
     **options: Any,
@@ -54,6 +55,8 @@ def best(
         deploy: ``"one"`` trains the best model on all rows, ``"ensemble"`` several.
         answer_at: The accuracy that answers should have; predictions that are not sure enough for
             it are empty.
+        search_objectives: A space, such as ``"td+c"``, whose objectives are searched for a set that
+            becomes a candidate.
         jobs: How many trainings run at once.
         quiet: Show nothing.
         **options: Those of ``aang train`` that name data and encoder, such as ``train``, ``test``,
@@ -76,6 +79,7 @@ def best(
         tuple(candidates),
         deploy,
         answer_at,
+        search_objectives,
     )
     trust = ["--trust-remote-code"] if options.get("trust_remote_code") else []
 

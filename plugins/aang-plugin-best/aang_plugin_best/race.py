@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from aang.assembly import without_unread_text
 from aang.config import TrainConfig, resolve_training
 from aang.runs import read_lines, read_part, shown_score
 from aang.runs.schema import Evaluation, LogitsOnTest
@@ -360,7 +361,8 @@ class Race:
 
     def config(self, candidate: Candidate, **over: Any) -> TrainConfig:
         """The options of a training of a candidate, with some replaced."""
-        return resolve_training({}, layered(candidate.options, over), self.registry)
+        config = resolve_training({}, layered(candidate.options, over), self.registry)
+        return without_unread_text(config, self.registry)
 
     def _stop(self, candidate: Candidate, why: str) -> None:
         self.stopped[candidate.name] = why

@@ -33,6 +33,7 @@ from aang_plugin_best.next_steps import next_steps
 from aang_plugin_best.page import PAGE, write_page
 from aang_plugin_best.race import Candidate, Clock, Race
 from aang_plugin_best.rows import Rows, read_labelled
+from aang_plugin_best.search_objectives import ObjectiveSearch
 from aang_plugin_best.together import (
     MOST_MODELS,
     Ensemble,
@@ -82,6 +83,7 @@ class Asked:
         only: the candidates to try; all if there are none.
         deploy: whether one model or several are trained on all rows.
         answer_at: the accuracy that answers should have, between 0 and 1; None to answer always.
+        search_objectives: the space whose objectives are searched; None for no such search.
     """
 
     options: Mapping[str, Any]
@@ -91,6 +93,7 @@ class Asked:
     only: tuple[str, ...] = ()
     deploy: Literal["one", "ensemble"] = "one"
     answer_at: float | None = None
+    search_objectives: str | None = None
 
 
 @dataclass
@@ -111,7 +114,7 @@ class Search:
     config: TrainConfig
     rows: Rows
     held_out: Mapping[str, Sequence[Example]]
-    candidates: Sequence[Candidate]
+    candidates: list[Candidate]
     not_tried: Mapping[str, str]
 
     @classmethod
@@ -198,8 +201,12 @@ def find_best(
         board = Board(search.rows, search.config.metric)
         models = 1 if search.asked.deploy == "one" else MOST_MODELS
         race = Race(board, runs, registry, clock, models, tell)
+        space = search.asked.search_objectives
+        objectives = ObjectiveSearch(race, search.candidates, space) if space else None
         try:
             race.quick([c for c in search.candidates if c.is_quick])
+            if objectives is not None:
+                search.candidates += objectives.found()
             race.train([c for c in search.candidates if not c.is_quick])
             return _decided(search, race)
         finally:

@@ -65,7 +65,8 @@ def word_order(report: ReadReport, stdlib: Path | None = None) -> TaskWithTexts:
             "of them. Use a Python that comes with its sources (python.org, a Linux "
             "distribution's, conda), or name data of your own."
         )
-    return TaskWithTexts(LabelledTask("word-order", *split(labelled), (INTACT, SHUFFLED)))
+    train, dev, test = split(labelled)
+    return TaskWithTexts(LabelledTask("word-order", train, dev, test, (INTACT, SHUFFLED)))
 
 
 def sentences(paragraph: str) -> Iterator[str]:
