@@ -8,9 +8,8 @@ import numpy as np
 from aang_plugin_compare.cells import Job
 from numpy.typing import NDArray
 
-from aang_core.storage import whole_file, writing
 from aang_plugin_best.board import Board
-from aang_plugin_best.quick import log_probabilities
+from aang_plugin_best.quick import log_probabilities, read_logits, write_logits
 from aang_plugin_best.race import SHARES, Candidate, Race
 from aang_plugin_best.rows import Rows
 
@@ -66,7 +65,7 @@ def _fitted(
 ) -> bool:
     """Fit a quick candidate to each part outside a fold; returns whether there was time."""
     rows = race.board.rows
-    file = race.runs.root / "quick" / f"{candidate.name}-curve-{fold}.npy"
+    file = race.runs.root / "quick" / f"{candidate.name}-curve-{fold}.safetensors"
     held_out, texts = rows.folds == fold, np.asarray(rows.texts, dtype=object)
     if not file.is_file():
         if race.clock.left <= 0:
@@ -77,9 +76,8 @@ def _fitted(
             model = candidate.fitted(config, texts[chosen], rows.truth[chosen], model)
             with candidate.entry.blamed("predicting"):
                 found.append(log_probabilities(model, texts[held_out], len(rows.kind.labels)))
-        with writing(file), whole_file(file) as draft, draft.open("wb") as opened:
-            np.save(opened, np.stack(found))
-    for part, logits in zip(parts.values(), np.load(file), strict=True):
+        write_logits(file, np.stack(found))
+    for part, logits in zip(parts.values(), read_logits(file), strict=True):
         part.add(candidate.name, seed, (0,), fold, logits[None])
     return True
 

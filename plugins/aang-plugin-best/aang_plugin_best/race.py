@@ -20,11 +20,10 @@ from aang_plugin_compare.cells import Job
 from aang_plugin_compare.runner import Ended, Runner, Runs
 from aang_plugin_compare.settings import layered
 
-from aang_core import AangError, Registry
-from aang_core.plugins.primitive import CandidateEntry
-from aang_core.storage import whole_file, write_file, writing
+from aang_core import AangError, CandidateEntry, Registry
+from aang_core.storage import write_file, writing
 from aang_plugin_best.board import Board
-from aang_plugin_best.quick import log_probabilities
+from aang_plugin_best.quick import log_probabilities, read_logits, write_logits
 
 LEAST_CHANCE = 0.05
 """A candidate with a lower chance of being the best stops."""
@@ -137,18 +136,15 @@ class Race:
     def quick(self, candidates: Sequence[Candidate]) -> None:
         """Fit the candidates that take seconds on all folds; results are kept."""
         for candidate in candidates:
-            file = self.runs.root / "quick" / f"{candidate.name}.npy"
+            file = self.runs.root / "quick" / f"{candidate.name}.safetensors"
             if not file.is_file():
                 try:
                     found = self._predicted(candidate)
                 except AangError as error:
                     self._has_failed(candidate.name, str(error))
                     continue
-                with writing(file):
-                    file.parent.mkdir(exist_ok=True)
-                    with whole_file(file) as draft, draft.open("wb") as opened:
-                        np.save(opened, found)
-            self.board.add(candidate.name, 0, (0,), None, np.load(file)[None])
+                write_logits(file, found)
+            self.board.add(candidate.name, 0, (0,), None, read_logits(file)[None])
             score = self.board.standing([candidate.name])[0].score
             self.tell(f"{candidate.name}: {shown_score(score, self.board.metric)}")
             self.clock.keep()
