@@ -180,8 +180,8 @@ class ObjectiveSearch:
                 # Twice the steps, and to start takes as long as before.
                 took[place] = wall[0] + (number - measured) * steps
         plain = took.pop(0, 0.0)
-        # The race needs the other half of the time.
-        left = min(self._left(), race.clock.left * race.runs.launcher.at_once / 2)
+        # The race trains every candidate on all folds, and the choice again.
+        left = min(self._left(), race.clock.left * race.runs.launcher.at_once / 3)
         share = left / (RUNGS - number) - plain
         return min(MOST_SETS, int(share / np.mean([*took.values()]))) if took else 0
 
