@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from aang_core.plugins import load_plugins as load_plugins
     from aang_core.plugins.hooks import PLUGIN_API as PLUGIN_API
     from aang_core.plugins.primitive import STAGES as STAGES
+    from aang_core.plugins.primitive import CandidateEntry as CandidateEntry
     from aang_core.plugins.primitive import Origin as Origin
     from aang_core.plugins.primitive import Primitive as Primitive
     from aang_core.plugins.primitive import Stage as Stage

@@ -166,13 +166,14 @@ def load_space(source: str | Path, registry: Registry) -> Space:
 
     Args:
         source: the name of a registered space, or a file ``FILE.yaml``. A named objective such as
-            ``tapt``, a name of several objectives such as ``elmo``, and one objective written as
-            ``data/transform/representation/output`` each give a space of exactly these objectives.
+            ``tapt``, a name of several objectives such as ``elmo``, and objectives written as
+            ``data/transform/representation/output``, with commas between several, each give a space
+            of exactly these objectives.
         registry: where the names are looked up.
 
     Raises:
         ConfigError: the file cannot be read or does not hold a space; the message names file and
-            line.
+            line. Or one of several objectives is not legal.
         UnknownNameError: there is no such space or objective, or the space lists a primitive that
             nobody registered.
         AmbiguousNameError: the space lists a primitive by a short name that two plug-ins own.
@@ -185,7 +186,12 @@ def load_space(source: str | Path, registry: Registry) -> Space:
     if isinstance(source, Path) or source.endswith((".yaml", ".yml")):
         return _resolve(*read_space_file(Path(source)), registry)
     if "/" in source:
-        return _of_objectives(source, "", [Objective.parse(source, registry)], registry)
+        written = [Objective.parse(name, registry) for name in source.split(",")]
+        for objective in written if len(written) > 1 else ():
+            # The others would be trained without it, and nobody would notice.
+            if objective.illegal_because:
+                raise ConfigError(f"{objective}: {objective.illegal_because}")
+        return _of_objectives(source, "", list(dict.fromkeys(written)), registry)
     if source in registry.objectives and source not in registry.spaces:
         named = registry.objectives.find(source)
         theirs = registry.as_meant_by(named.origin.distribution)

@@ -22,6 +22,7 @@ NAMED = {
     "xlnet-style": "task/no-op/random-factorized/denoise",
     "contrast": "end-task-rows/no-op/bidirectional/supervised-contrast",
     "simcse": "task/no-op/bidirectional/simcse",
+    "unlabelled": "unlabelled/bert-op/bidirectional/denoise",
 }
 
 

@@ -59,6 +59,14 @@ def test_every_dropped_combination_has_a_reason_that_names_a_trait(
         assert "labels:end-task" in reason or "sentence-representation" in reason
 
 
+def test_several_written_objectives_are_a_space_of_exactly_these(installed: Registry) -> None:
+    names = ["task/mask/bidirectional/denoise", "task/bert-op/bidirectional/end-task"]
+    space = load_space(",".join(names), installed)
+    assert {objective.name for objective in space.objectives} == set(names)
+    with pytest.raises(ConfigError, match="left-to-right/end-task: the output end-task requires"):
+        load_space(f"{names[0]},task/mask/left-to-right/end-task", installed)
+
+
 def test_objectives_come_in_the_order_of_the_lists(installed: Registry) -> None:
     names = [objective.name for objective in load_space("td", installed).objectives]
     assert names[:5] == [

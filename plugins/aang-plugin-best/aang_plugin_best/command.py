@@ -11,7 +11,7 @@ from aang_plugin_compare.launcher import chosen_launcher, launcher_options
 from aang_core import Plugins
 from aang_core.cli import echo, note
 
-OWN = ("minutes", "group", "keep_dev", "only", "deploy", "answer_at")
+OWN = ("minutes", "group", "keep_dev", "only", "deploy", "answer_at", "search_objectives")
 """Options that are the search's own."""
 
 _LEFT_OUT = (
@@ -27,12 +27,18 @@ _LEFT_OUT = (
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
-    default=60.0,
-    show_default=True,
-    help="how long it may take, training on all rows included",
+    help="how long it may take, training on all rows included; default: 60, without data 5",
 )
 @click.option(
     "--candidate", "only", multiple=True, help="what to try; default: everything; can be repeated"
+)
+@click.option(
+    "--search-objectives",
+    metavar="[SPACE]",
+    is_flag=False,
+    flag_value="td+c",
+    help="first search the objectives of a space (default: td+c) for a set that becomes a "
+    "candidate, in at most three times the time of contrast",
 )
 @click.option(
     "--deploy",

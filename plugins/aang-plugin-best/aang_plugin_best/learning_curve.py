@@ -8,9 +8,8 @@ import numpy as np
 from aang_plugin_compare.cells import Job
 from numpy.typing import NDArray
 
-from aang_core.storage import whole_file, writing
 from aang_plugin_best.board import Board
-from aang_plugin_best.quick import log_probabilities
+from aang_plugin_best.quick import log_probabilities, read_logits, write_logits
 from aang_plugin_best.race import SHARES, Candidate, Race
 from aang_plugin_best.rows import Rows
 
@@ -66,7 +65,7 @@ def _fitted(
 ) -> bool:
     """Fit a quick candidate to each part outside a fold; returns whether there was time."""
     rows = race.board.rows
-    file = race.runs.root / "quick" / f"{candidate.name}-curve-{fold}.npy"
+    file = race.runs.root / "quick" / f"{candidate.name}-curve-{fold}.safetensors"
     held_out, texts = rows.folds == fold, np.asarray(rows.texts, dtype=object)
     if not file.is_file():
         if race.clock.left <= 0:
@@ -77,9 +76,8 @@ def _fitted(
             model = candidate.fitted(config, texts[chosen], rows.truth[chosen], model)
             with candidate.entry.blamed("predicting"):
                 found.append(log_probabilities(model, texts[held_out], len(rows.kind.labels)))
-        with writing(file), whole_file(file) as draft, draft.open("wb") as opened:
-            np.save(opened, np.stack(found))
-    for part, logits in zip(parts.values(), np.load(file), strict=True):
+        write_logits(file, np.stack(found))
+    for part, logits in zip(parts.values(), read_logits(file), strict=True):
         part.add(candidate.name, seed, (0,), fold, logits[None])
     return True
 
@@ -154,7 +152,9 @@ def _points(
 def gain_of(rows: NDArray[np.int64], scores: NDArray[np.float64], now: int) -> NDArray[np.float64]:
     """What more labels add to the score, by a line in the logarithm of the rows: ``[R]``.
 
-    The line is fitted to each bootstrap sample.
+    The line is fitted to each bootstrap sample. It alone is too sure: which rows happen to be
+    labelled matters as much as how many. So the model of today and that of more labels each lie off
+    the line by as much as the points do.
 
     Args:
         rows: training rows of the points, ``[P]``.
@@ -164,5 +164,8 @@ def gain_of(rows: NDArray[np.int64], scores: NDArray[np.float64], now: int) -> N
     x = np.log(rows)
     x = x - x.mean()
     slopes = scores @ x / (x @ x)
-    gains: NDArray[np.float64] = slopes * np.log((now + MORE) / now)
+    off = scores - scores.mean(axis=1, keepdims=True) - slopes[:, None] * x
+    scatter = np.sqrt((off**2).sum(axis=1) / (len(x) - 2))
+    two = np.sqrt(2) * np.random.default_rng(0).normal(size=len(scores))
+    gains: NDArray[np.float64] = slopes * np.log((now + MORE) / now) + two * scatter
     return gains

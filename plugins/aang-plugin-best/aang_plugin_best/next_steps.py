@@ -147,7 +147,8 @@ def next_words(verdict: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"  learning curve: {verdict['metric']} {100 * first['score']:.1f} with "
             f"{first['rows']} rows, {100 * last['score']:.1f} with {last['rows']}; "
-            f"{curve['more']['labels']} more labels would bring {low:+.1f} to {high:+.1f} points"
+            f"{curve['more']['labels']} more labels would bring about "
+            f"{100 * curve['more']['gain']:+.1f} points ({low:+.1f} to {high:+.1f})"
         )
     if (doubts := verdict.get("doubtful")) is not None:
         yield f"  doubtful labels: {doubts['rows']}, in {DOUBTFUL}, the most doubtful first"

@@ -14,6 +14,8 @@ from aang_plugin_best.verdict import words
 PAGE = "report.html"
 MOST_WRITTEN = 20
 """Counts are written into a confusion matrix up to this many classes; more are illegible."""
+MOST_SHOWN = 300
+"""Characters of a text."""
 
 
 def write_page(verdict: Mapping[str, Any], path: Path) -> None:
@@ -35,7 +37,8 @@ def write_page(verdict: Mapping[str, Any], path: Path) -> None:
     }
     for part, of in verdict["parts"].items():
         facts[f"{part} {metric}"] = shown_score(of["scores"][metric], metric, of["interval"])
-    lines = [line.strip() for line in words(verdict)]
+    # A table has what was not tried.
+    lines = [line.strip() for line in words({**verdict, "not_tried": {}})]
     Page("The best way found", facts, list(_charts(verdict)), _tables(verdict), lines).write(path)
 
 
@@ -58,11 +61,11 @@ def _board(verdict: Mapping[str, Any]) -> Intervals:
     return Intervals(
         key="board",
         title=f"Candidates by {metric}, with 95% intervals",
-        x_label=f"{metric} over {board[0]['rows']} rows that a model had not seen",
+        x_label=metric,
         labels=[of["name"] for of in board],
         values=[100 * of["score"] for of in board],
         ends=[(100 * of["interval"][0], 100 * of["interval"][1]) for of in board],
-        alt="; ".join(said) + ".",
+        alt=f"Over {board[0]['rows']} rows that a model had not seen: {'; '.join(said)}.",
     )
 
 
@@ -103,8 +106,9 @@ def _learning_curve(verdict: Mapping[str, Any]) -> Lines:
             )
         ],
         alt=f"Each point is over the same {curve['predicted']} rows, from {points[0]['rows']} to "
-        f"{points[-1]['rows']} training rows. {more['labels']} more labels would bring {low:+.1f} "
-        f"to {high:+.1f} points (95% interval).",
+        f"{points[-1]['rows']} training rows. {more['labels']} more labels would bring "
+        f"{low:+.1f} to {high:+.1f} points (95% interval): a line in the logarithm of the rows, "
+        "and how far the points lie off it.",
     )
 
 
@@ -138,6 +142,16 @@ def _tables(verdict: Mapping[str, Any]) -> list[Table]:
         ("label_next", LABEL_NEXT, "Texts to label next"),
     ):
         if records := verdict.get(key, {}).get("first"):
-            rows = [list(record.values()) for record in records]
+            rows = [[_shown(name, cell) for name, cell in record.items()] for record in records]
             tables.append(Table(f"{title}; {file} has more", list(records[0]), rows))
-    return tables
+    not_tried = [list(pair) for pair in verdict["not_tried"].items()]
+    tables.append(Table("Not tried, or not to the end", ["candidate", "why"], not_tried))
+    return [table for table in tables if table.rows]
+
+
+def _shown(name: str, cell: Any) -> Any:
+    """A cell that a person reads at a glance: no long text, and of a place the file's name."""
+    if not isinstance(cell, str):
+        return cell
+    cell = Path(cell).name if name == "place" else cell
+    return f"{cell[:MOST_SHOWN]}…" if len(cell) > MOST_SHOWN else cell

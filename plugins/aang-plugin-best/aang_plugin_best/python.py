@@ -33,12 +33,13 @@ _OF_RAY = ("address", "cpus_per_run", "gpus_per_run")
 def best(
     *,
     out: str | PathLike[str] = "best",
-    minutes: float = 60.0,
+    minutes: float | None = None,
     group: str | None = None,
     keep_dev: bool = False,
     candidates: Sequence[str] = (),
     deploy: Literal["one", "ensemble"] = "one",
     answer_at: float | None = None,
+    search_objectives: str | None = None,
     jobs: int = 1,
     quiet: bool = False,
     **options: Any,
@@ -47,13 +48,15 @@ def best(
 
     Args:
         out: The folder of the search.
-        minutes: How long it may take, training on all rows included.
+        minutes: How long it may take, training on all rows included; 60 by default.
         group: The column whose equal values stay in one fold.
         keep_dev: Keep ``dev`` out, and score it at the end.
         candidates: What to try; everything by default.
         deploy: ``"one"`` trains the best model on all rows, ``"ensemble"`` several.
         answer_at: The accuracy that answers should have; predictions that are not sure enough for
             it are empty.
+        search_objectives: A space, such as ``"td+c"``, whose objectives are searched for a set that
+            becomes a candidate.
         jobs: How many trainings run at once.
         quiet: Show nothing.
         **options: Those of ``aang train`` that name data and encoder, such as ``train``, ``test``,
@@ -76,6 +79,7 @@ def best(
         tuple(candidates),
         deploy,
         answer_at,
+        search_objectives,
     )
     trust = ["--trust-remote-code"] if options.get("trust_remote_code") else []
 

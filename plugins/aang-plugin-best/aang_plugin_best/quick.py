@@ -10,6 +10,7 @@ from aang.config import TrainConfig
 from aang.runs import choose_device
 from aang_plugin_compare.quick_controls import FrozenEncoder
 from numpy.typing import NDArray
+from safetensors.numpy import load_file, save_file
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -19,6 +20,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import StandardScaler
 
 from aang_core import ConfigError, Example
+from aang_core.storage import whole_file, writing
 
 SCORING = {"macro-f1": "f1_macro", "micro-f1": "f1_micro", "accuracy": "accuracy"}
 
@@ -107,6 +109,24 @@ def log_probabilities(model: Any, texts: Any, classes: int) -> NDArray[np.float3
     found[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(texts)
     logs: NDArray[np.float32] = np.log(found.clip(1e-9)).astype(np.float32)
     return logs
+
+
+def write_logits(file: Path, logits: NDArray[np.float32]) -> None:
+    """Write what a quick candidate has predicted.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    with writing(file):
+        file.parent.mkdir(exist_ok=True)
+        with whole_file(file) as draft:
+            save_file({"logits": logits}, draft)
+
+
+def read_logits(file: Path) -> NDArray[np.float32]:
+    """Read what :func:`write_logits` wrote."""
+    found: NDArray[np.float32] = load_file(file)["logits"]
+    return found
 
 
 def save_quick(model: Any, folder: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from aang.assembly import without_unread_text
 from aang.config import TrainConfig, resolve_training
 from aang.runs import read_lines, read_part, shown_score
 from aang.runs.schema import Evaluation, LogitsOnTest
@@ -19,11 +20,10 @@ from aang_plugin_compare.cells import Job
 from aang_plugin_compare.runner import Ended, Runner, Runs
 from aang_plugin_compare.settings import layered
 
-from aang_core import AangError, Registry
-from aang_core.plugins.primitive import CandidateEntry
-from aang_core.storage import whole_file, write_file, writing
+from aang_core import AangError, CandidateEntry, Registry
+from aang_core.storage import write_file, writing
 from aang_plugin_best.board import Board
-from aang_plugin_best.quick import log_probabilities
+from aang_plugin_best.quick import log_probabilities, read_logits, write_logits
 
 LEAST_CHANCE = 0.05
 """A candidate with a lower chance of being the best stops."""
@@ -136,18 +136,15 @@ class Race:
     def quick(self, candidates: Sequence[Candidate]) -> None:
         """Fit the candidates that take seconds on all folds; results are kept."""
         for candidate in candidates:
-            file = self.runs.root / "quick" / f"{candidate.name}.npy"
+            file = self.runs.root / "quick" / f"{candidate.name}.safetensors"
             if not file.is_file():
                 try:
                     found = self._predicted(candidate)
                 except AangError as error:
                     self._has_failed(candidate.name, str(error))
                     continue
-                with writing(file):
-                    file.parent.mkdir(exist_ok=True)
-                    with whole_file(file) as draft, draft.open("wb") as opened:
-                        np.save(opened, found)
-            self.board.add(candidate.name, 0, (0,), None, np.load(file)[None])
+                write_logits(file, found)
+            self.board.add(candidate.name, 0, (0,), None, read_logits(file)[None])
             score = self.board.standing([candidate.name])[0].score
             self.tell(f"{candidate.name}: {shown_score(score, self.board.metric)}")
             self.clock.keep()
@@ -179,14 +176,23 @@ class Race:
             if seed >= MOST_SEEDS or (seed >= seeds and len(self.in_doubt(alive)) < 2):
                 return
             alive = self._affordable(alive, seed)
-            todo = [c for c in alive if not self._has(c, seed, fold)]
-            if not self.clock.record.get("runs"):
-                todo = todo[:1]  # what the others take is unknown until one has been measured
-            if todo and not self._train_fold(todo, seed, fold):
+            todo = self._todo(alive, seed, fold)
+            if todo and not self._train(todo, seed):
                 return
             alive = [c for c in alive if c.name not in self.failed]
             if todo and all(self._has(c, seed, fold) for c in alive):
                 alive = self._promising(alive)
+
+    def _todo(
+        self, alive: Sequence[Candidate], seed: int, fold: int
+    ) -> list[tuple[Candidate, int]]:
+        """What to train next, on which folds: one fold, and more if that leaves places empty."""
+        found: list[tuple[Candidate, int]] = []
+        for k in range(fold, self.board.rows.count):
+            if len(found) < self.runs.launcher.at_once:
+                found += [(c, k) for c in alive if not self._has(c, seed, k)]
+        # What the others take is unknown until one has been measured.
+        return found if self.clock.record.get("runs") else found[:1]
 
     def _restore(self, candidates: Sequence[Candidate]) -> None:
         """Read what earlier processes have trained."""
@@ -280,22 +286,23 @@ class Race:
         units = [w / self._costs[n] for n, of in walls.items() if n in self._costs for w in of]
         return candidate.entry.cost * float(np.mean(units)) if units else None
 
-    def _train_fold(self, todo: Sequence[Candidate], seed: int, fold: int) -> bool:
-        """Train on one fold, and read what was predicted; returns whether there was time."""
-        asked = [self._job(candidate, seed, fold) for candidate in todo]
-        jobs = {job.folder: c for job, c in zip(asked, todo, strict=True)}
-        known = [s for c in todo if (s := self.seconds(c)) is not None]
+    def _train(self, todo: Sequence[tuple[Candidate, int]], seed: int) -> bool:
+        """Train on folds, and read what was predicted; returns whether there was time."""
+        jobs = [(self._job(c, seed, k), c, k) for c, k in todo]
+        known = [s for c, _ in todo if (s := self.seconds(c)) is not None]
         # A first run that takes half of the time could not be repeated on the other folds.
         limit = self.clock.left - self.models * max(known) if known else self.clock.left / 2
-        over = self.run(asked, limit, {folder: c.name for folder, c in jobs.items()})
-        for job in over:
-            self.read(jobs[job.folder], seed, fold, self.runs.root / job.folder, self.board)
-        if len(over) + sum(c.name in self.failed for c in todo) == len(asked):
-            return True
-        for candidate in todo:
-            if not self._has(candidate, seed, fold) and candidate.name not in self.failed:
-                self._stop(candidate, "no time to finish a fold")
-        return False
+        names = {job.folder: c.name for job, c, _ in jobs}
+        over = {job.folder for job in self.run([job for job, _, _ in jobs], limit, names)}
+        late = False
+        for job, candidate, fold in jobs:
+            if job.folder in over:
+                self.read(candidate, seed, fold, self.runs.root / job.folder, self.board)
+            elif candidate.name not in self.failed:
+                late = True
+                if seed == 0 and candidate.name not in self.stopped:
+                    self._stop(candidate, "no time to finish a fold")
+        return not late
 
     def run(self, jobs: Sequence[Job], limit: float, names: Mapping[Path, str]) -> list[Job]:
         """Train, and measure how long each run takes; returns those that finished.
@@ -350,7 +357,8 @@ class Race:
 
     def config(self, candidate: Candidate, **over: Any) -> TrainConfig:
         """The options of a training of a candidate, with some replaced."""
-        return resolve_training({}, layered(candidate.options, over), self.registry)
+        config = resolve_training({}, layered(candidate.options, over), self.registry)
+        return without_unread_text(config, self.registry)
 
     def _stop(self, candidate: Candidate, why: str) -> None:
         self.stopped[candidate.name] = why

@@ -90,7 +90,7 @@ def load_demo_task(stdlib: Path | None = None) -> DemoTask:
             an embedded Python whose standard library is byte code or a zip archive.
     """
     root = Path(sysconfig.get_path("stdlib")) if stdlib is None else stdlib
-    paragraphs = _read_library(root)
+    paragraphs = read_library(root)
     domain = paragraphs.pop("", set())
     labelled = _label(paragraphs)
     if len(labelled) < 2:
@@ -103,7 +103,7 @@ def load_demo_task(stdlib: Path | None = None) -> DemoTask:
     # Texts of packages that are too small to be labels stay out of the domain too: which text is
     # available without labels must not depend on how a distribution splits its Python packages.
     examples = {strip_package_names(text) for texts in paragraphs.values() for text in texts}
-    train, dev, test = _split(labelled)
+    train, dev, test = split(labelled)
     return DemoTask(
         train=train,
         dev=dev,
@@ -177,7 +177,7 @@ def strip_package_names(text: str) -> str:
     return " ".join(_PACKAGE_NAME.sub("", text).split())
 
 
-def _read_library(root: Path) -> dict[str, set[str]]:
+def read_library(root: Path) -> dict[str, set[str]]:
     """Return the paragraphs below ``root`` by package, without files that cannot be parsed.
 
     The key ``""`` holds what lies outside the eight packages.
@@ -229,7 +229,7 @@ def rank(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _split(labelled: Mapping[str, Sequence[Example]]) -> tuple[tuple[Example, ...], ...]:
+def split(labelled: Mapping[str, Sequence[Example]]) -> tuple[tuple[Example, ...], ...]:
     """Split each package's examples into train, dev and test, in the same proportions.
 
     If there are too few, train and dev get two fifths and one fifth, so that test is never smaller

@@ -23,10 +23,9 @@ class Series:
     intervals: Sequence[tuple[float, float]] = ()
 
     @property
-    def bars(self) -> tuple[list[float], list[float]]:
-        """How far each interval reaches below and above its y."""
-        pairs = list(zip(self.y, self.intervals, strict=True)) if self.intervals else []
-        return [y - low for y, (low, _) in pairs], [high - y for y, (_, high) in pairs]
+    def bars(self) -> tuple[list[float], list[float]] | None:
+        """How far the intervals reach below each y, and above it; None without intervals."""
+        return _reach(self.y, self.intervals) if self.intervals else None
 
 
 @dataclass(frozen=True)
@@ -129,6 +128,11 @@ class Intervals(Chart):
     def rows(self) -> int:
         return len(self.labels)
 
+    @property
+    def bars(self) -> tuple[list[float], list[float]]:
+        """How far the intervals reach below each value, and above it."""
+        return _reach(self.values, self.ends)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Heat(Chart):
@@ -156,3 +160,10 @@ class Heat(Chart):
     def largest(self) -> float:
         """The largest value, whatever its sign."""
         return max((abs(v) for row in self.z for v in row if v is not None), default=1.0)
+
+
+def _reach(
+    values: Sequence[float], ends: Sequence[tuple[float, float]]
+) -> tuple[list[float], list[float]]:
+    pairs = list(zip(values, ends, strict=True))
+    return [value - low for value, (low, _) in pairs], [high - value for value, (_, high) in pairs]

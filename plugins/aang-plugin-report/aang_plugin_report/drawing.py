@@ -7,7 +7,7 @@ from typing import Any
 
 from aang_core.cli import printable
 from aang_core.storage import whole_file
-from aang_plugin_report.charts import Bars, Chart, Heat, Intervals, Lines, Points
+from aang_plugin_report.charts import Bars, Chart, Heat, Intervals, Lines, Points, Series
 
 ROW = 26
 """Height in pixels of a row of a chart with names on its left side."""
@@ -37,14 +37,13 @@ def plotly_figure(chart: Chart) -> Any:
         case Lines():
             for i, series in enumerate(chart.series):
                 dash, _ = _dash(i)
-                below, above = series.bars
                 figure.add_scatter(
                     x=list(series.x),
                     y=list(series.y),
                     name=plain(series.name),
-                    mode="markers" if series.points else "lines+markers" if below else "lines",
+                    mode=_mode(series),
                     line={"dash": dash},
-                    error_y={"array": above, "arrayminus": below} if below else None,
+                    error_y=_error(series.bars),
                     hovertemplate="%{y:.3f}",
                     marker={"size": 11, "symbol": "star"} if series.points else None,
                 )
@@ -80,15 +79,10 @@ def plotly_figure(chart: Chart) -> Any:
                 height=120 + ROW * chart.rows, barmode="group", hovermode="y unified"
             )
         case Intervals():
-            ends = list(zip(chart.values, chart.ends, strict=True))
             figure.add_scatter(
                 y=plain_names(chart.labels),
                 x=list(chart.values),
-                error_x={
-                    "array": [high - value for value, (_, high) in ends],
-                    "arrayminus": [value - low for value, (low, _) in ends],
-                    "thickness": 2,
-                },
+                error_x=_error(chart.bars),
                 customdata=[list(of) for of in chart.ends],
                 mode="markers",
                 marker={"size": 11},
@@ -127,6 +121,16 @@ def plotly_figure(chart: Chart) -> Any:
         # Every row has its name; by default plotly leaves out some on a narrow screen.
         figure.update_yaxes(autorange="reversed", type="category", dtick=1)
     return figure
+
+
+def _mode(series: Series) -> str:
+    if series.points:
+        return "markers"
+    return "lines+markers" if series.intervals else "lines"
+
+
+def _error(bars: tuple[list[float], list[float]] | None) -> dict[str, Any] | None:
+    return None if bars is None else {"arrayminus": bars[0], "array": bars[1], "thickness": 2}
 
 
 def _dash(number: int) -> tuple[str, str]:
@@ -171,8 +175,8 @@ def _draw(chart: Chart, figure: Any) -> None:
             for i, series in enumerate(chart.series):
                 _, style = _dash(i)
                 style = "*" if series.points else style
-                bars = series.bars if series.intervals else None
-                axes.errorbar(series.x, series.y, bars, fmt=style, label=_legend_name(series.name))
+                label = _legend_name(series.name)
+                axes.errorbar(series.x, series.y, series.bars, fmt=style, label=label)
             if chart.mark is not None:
                 place, word = chart.mark
                 axes.axvline(place, linestyle=":", color="grey", label=word)
@@ -197,13 +201,9 @@ def _draw(chart: Chart, figure: Any) -> None:
             axes.invert_yaxis()
             axes.legend(fontsize="small")
         case Intervals():
-            places = range(len(chart.labels))
-            bars = [
-                [value - low for value, (low, _) in zip(chart.values, chart.ends, strict=True)],
-                [high - value for value, (_, high) in zip(chart.values, chart.ends, strict=True)],
-            ]
-            axes.errorbar(chart.values, places, xerr=bars, fmt="o")
-            axes.set_yticks(places, _short(chart.labels))
+            rows = range(len(chart.labels))
+            axes.errorbar(chart.values, rows, xerr=chart.bars, fmt="o")
+            axes.set_yticks(rows, _short(chart.labels))
             axes.invert_yaxis()
         case Heat():
             cells = [[float("nan") if v is None else v for v in row] for row in chart.z]

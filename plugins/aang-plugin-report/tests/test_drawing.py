@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from aang_plugin_report.charts import Bars, Heat, Lines, Series
+from aang_plugin_report.charts import Bars, Heat, Intervals, Lines, Series
 from aang_plugin_report.drawing import draw_picture, plotly_json
 
 LONG = "task/random-factorized-with-a-name-of-its-own/bidirectional/denoise"
@@ -74,3 +74,19 @@ def test_a_heat_map_as_a_picture(tmp_path: Path) -> None:
     drawn = (tmp_path / "heat.svg").read_text(encoding="utf-8")
     assert drawn.startswith("<?xml")
     assert {"A title", "end", "a"} <= set(re.findall(r"<!-- (.*?) -->", drawn))
+
+
+def test_intervals_reach_from_end_to_end(tmp_path: Path) -> None:
+    """Both where a dot stands for a name and where it is a point of a curve."""
+    ends = [(1.0, 4.0), (2.5, 3.0)]
+    dots = Intervals(key="d", title="t", labels=["a", "b"], values=[2, 3], ends=ends, alt="alt")
+    curve = Lines(
+        key="c", title="t", series=[Series("s", [10, 20], [2, 3], intervals=ends)], alt="alt"
+    )
+    for chart, axis in ((dots, "x"), (curve, "y")):
+        (trace,) = plotly_json(chart)["data"]
+        error = trace[f"error_{axis}"]
+        reached = zip(trace[axis], error["arrayminus"], error["array"], strict=True)
+        assert [(at - below, at + above) for at, below, above in reached] == ends
+        draw_picture(chart, tmp_path / f"{chart.key}.svg")
+    assert "<!-- a -->" in (tmp_path / "d.svg").read_text(encoding="utf-8")

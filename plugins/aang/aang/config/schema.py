@@ -193,7 +193,8 @@ class ObjectiveOptions(Section):
     )
     space: Name = Field(
         DEFAULT_SPACE,
-        description="space of objectives: a name or a YAML file; default: "
+        description="space of objectives: a name, a YAML file, or objectives with commas between "
+        "them; default: "
         f"{DEFAULT_SPACE} with --weighter, the tasks alone with --aux-task",
     )
     weighter: str = Field(
