@@ -23,7 +23,7 @@ _UNUSED = (
     *("weights_every", "draws_per_step", "final_fine_tuning", "checkpoint_every"),
     *("test", "test_score", "out", "compile", "on_nan"),
     *("steps", "aux_batch_size", "lr", "head_lr", "weight_decay", "warmup", "max_grad_norm"),
-    *("clip_apart", "task_clip", "dev_average"),
+    *("clip_apart", "task_clip", "dev_average", "optimizer", "momentum", "schedule"),
 )
 
 
