@@ -27,6 +27,7 @@ CASES: dict[str, list[object]] = {
         *("--schedule", "constant", "--momentum", 0.5, "--lr", 0.05, "--head-lr", 0.05),
         *("--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"),
     ],
+    "alternate": ["--weighter", "static", "--set", "static.alternate=true"],
     "factored by weights": ["--set", "factored.draw=weights", "--set", "factored.n=1"],
     "factored-bandit": [
         *("--weighter", "factored-bandit", "--steps", 22, "--set", "factored-bandit.k=2"),
