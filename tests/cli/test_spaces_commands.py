@@ -74,7 +74,7 @@ def test_a_space_that_lacks_a_plugin_says_which_to_install_or_enable(site: Site)
 def test_list_spaces(site: Site) -> None:
     counts = {row["name"]: row["objectives"] for row in site.json("list-spaces")}
     assert counts == {
-        **{"td": 24, "td+ed": 40, "td-labels": 8, "x+y+z": 3, "full": 670},
+        **{"td": 24, "td+ed": 40, "td-labels": 8, "x+y+z": 3, "full": 759},
         **{"td+c": 42, "td+ed+c": 66, "td+u": 56},
     }
     shown = site.aang("list-spaces").stdout

@@ -28,6 +28,10 @@ CASES: dict[str, list[object]] = {
         *("--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"),
     ],
     "alternate": ["--weighter", "static", "--set", "static.alternate=true"],
+    "noise": [
+        *("--space", "task/noising-embeds/bidirectional/denoise"),
+        *("--set", "noising-embeds.adversarial=true"),
+    ],
     "factored by weights": ["--set", "factored.draw=weights", "--set", "factored.n=1"],
     "factored-bandit": [
         *("--weighter", "factored-bandit", "--steps", 22, "--set", "factored-bandit.k=2"),
