@@ -91,7 +91,7 @@ def test_x_y_z_is_the_three_of_the_paper(site: Site) -> None:
 def test_full_has_every_primitive_of_the_standard_plugins(site: Site) -> None:
     """It reports what it drops; the user's own data is not among the standard primitives."""
     shown = site.json("show-space", "full")
-    assert len(shown["objectives"]) + len(shown["dropped"]) == 6 * 7 * 4 * 10
+    assert len(shown["objectives"]) + len(shown["dropped"]) == 6 * 8 * 4 * 10
     for stage, place in (("data", 0), ("transform", 1), ("representation", 2), ("output", 3)):
         standard = {row["name"] for row in site.json("list-primitives", "--stage", stage)}
         combined = [*shown["objectives"], *(d["objective"] for d in shown["dropped"])]
