@@ -40,8 +40,10 @@ if TYPE_CHECKING:
     from aang_core.objectives.stages import Data as Data
     from aang_core.objectives.stages import DataContext as DataContext
     from aang_core.objectives.stages import DocumentStatistics as DocumentStatistics
+    from aang_core.objectives.stages import EmbeddedRows as EmbeddedRows
     from aang_core.objectives.stages import Example as Example
     from aang_core.objectives.stages import HeadBuilder as HeadBuilder
+    from aang_core.objectives.stages import NoisesEmbeddings as NoisesEmbeddings
     from aang_core.objectives.stages import Output as Output
     from aang_core.objectives.stages import ReadReport as ReadReport
     from aang_core.objectives.stages import Representation as Representation

@@ -24,8 +24,10 @@ from aang_core.objectives.stages import (
     CountsHits,
     Data,
     DataContext,
+    EmbeddedRows,
     Example,
     HeadBuilder,
+    NoisesEmbeddings,
     Output,
     Representation,
     ShownRows,
@@ -182,6 +184,15 @@ def check_corruption(
     return corruption
 
 
+def check_noise(noise: Any, embeddings: Tensor) -> None:
+    """Check the noise on embeddings ``[B, T, E]``."""
+    expect_tensor(noise, "noise", tuple(embeddings.shape), "B, T, E", embeddings.dtype)
+    place = f"{noise.device}"
+    expect(noise.device == embeddings.device, "noise", f"on {embeddings.device}", f"on {place}")
+    expect(not noise.requires_grad, "noise", "no gradient", "one")
+    expect(bool(noise.isfinite().all()), "noise", "finite numbers", "others")
+
+
 def check_sees(sees: Any, real: Tensor) -> None:
     """Check who sees whom, given which tokens are real, ``[B, T]``."""
     rows, tokens = real.shape
@@ -335,12 +346,12 @@ class _CheckedStream:
 
 
 class CheckedTransform:
-    """A transform whose first call is checked."""
+    """A transform whose first call is checked, and its first noise if it adds some."""
 
     def __init__(self, transform: Transform, primitive: Primitive) -> None:
         self._transform = transform
         self._primitive = primitive
-        self._tried = False
+        self._tried = self._tried_noise = False
 
     def __call__(
         self, ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary, generator: torch.Generator
@@ -354,6 +365,23 @@ class CheckedTransform:
                 check_corruption(corruption, ids, ordinary, vocabulary)
         self._tried = True
         return Corruption(*corruption)
+
+    @property
+    def noises(self) -> bool:
+        """Whether :meth:`noise` can be called."""
+        return isinstance(self._transform, NoisesEmbeddings)
+
+    def noise(self, rows: EmbeddedRows, generator: torch.Generator) -> Tensor:
+        """See :class:`aang_core.objectives.stages.NoisesEmbeddings`."""
+        assert isinstance(self._transform, NoisesEmbeddings)
+        inputs = {} if self._tried_noise else {"embeddings": rows.embeddings, "noisy": rows.noisy}
+        with of_primitive(self._primitive, "making its noise"):
+            with unchanged(inputs):
+                noise = self._transform.noise(rows, generator)
+            if not self._tried_noise:
+                check_noise(noise, rows.embeddings)
+        self._tried_noise = True
+        return noise
 
 
 class CheckedRepresentation:

@@ -337,7 +337,8 @@ def aang_register_transforms(register: RegisterPrimitive) -> None:
 
     Traits in use: ``masks-tokens`` if some of the selected tokens become the mask token;
     ``replaces-tokens`` if some become another ordinary token; ``unchanged-input`` if the ids stay
-    as they are.
+    as they are; ``noises-embeddings`` if it is a
+    :class:`~aang_core.objectives.stages.NoisesEmbeddings`, whose objective shares no forward pass.
     """
 
 

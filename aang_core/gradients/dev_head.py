@@ -23,6 +23,9 @@ the dev gradient cannot be distinguished from zero."""
 _KINDS, _FITS = ("remembered", "own-rows", "end-task"), ("adamw",)
 """The dev heads that need no plug-in: which rows they are fitted to, and how."""
 
+_BETAS = (0.9, 0.98)
+"""Of the fit by AdamW, as in AANG's code."""
+
 _FEATURES, _NUMBERS = "features", "targets|/numbers"
 
 _Part = dict[str, Tensor]
@@ -190,8 +193,9 @@ class FreshDevHead(DevHead):
         weight_decay: AANG uses 0.1.
         init_std: standard deviation of the random weights; by default that of transformers'
             ``initializer_range``.
-        tolerance: the fit ends when an iteration changes the loss by less than this, as in AANG's
-            code. This is decided on the device, so that an accelerator need not wait for the host.
+        tolerance: the fit ends after the iteration whose loss differs by less than this from that
+            of the iteration before, as in AANG's code. This is decided on the device, so that an
+            accelerator need not wait for the host.
     """
 
     def __init__(
@@ -224,7 +228,7 @@ class FreshDevHead(DevHead):
         if not parameters:
             return head
         optimizer = torch.optim.AdamW(
-            parameters, lr=self.lr, weight_decay=self.weight_decay, fused=True
+            parameters, lr=self.lr, betas=_BETAS, weight_decay=self.weight_decay, fused=True
         )
         last: Tensor | None = None
         ended: Tensor | None = None
@@ -238,16 +242,17 @@ class FreshDevHead(DevHead):
                 loss = RowLosses.pool(parts).mean()
                 loss.backward()
             now = loss.detach()
-            if last is not None:
-                small = (last - now).abs() < self.tolerance
-                ended = small if ended is None else ended | small
-            last = now
             before = [p.detach().clone() for p in parameters]
             optimizer.step()
             if ended is not None:
                 with torch.no_grad():
                     for parameter, kept in zip(parameters, before, strict=True):
                         parameter.copy_(torch.where(ended, kept, parameter))
+            # Only now: the step of the iteration that ends the fit is kept.
+            if last is not None:
+                small = (last - now).abs() < self.tolerance
+                ended = small if ended is None else ended | small
+            last = now
         optimizer.zero_grad(set_to_none=True)
         return head
 

@@ -91,12 +91,14 @@ class Space:
         """Objectives that share a pass through the encoder when a step trains several of them.
 
         The key is what they share: ``end-task`` for the end task's own pass, otherwise data,
-        transform and representation. Objectives whose output declares ``several-views`` share no
-        pass.
+        transform and representation. Objectives whose output declares ``several-views``,
+        or whose transform ``noises-embeddings``, share no pass.
         """
         groups: dict[str, list[Objective]] = {}
         for objective in self.objectives:
             if "several-views" in objective.output.provides:
+                continue
+            if "noises-embeddings" in objective.transform.provides:
                 continue
             of_step = "rows-of-the-step" in objective.data.provides
             parts = [p.key for p in objective.primitives if p.stage != "output"]

@@ -162,6 +162,13 @@ class Task:
         """The rows with the given indices, int64 ``[B]``; draws only from ``generator``."""
         raise NotImplementedError
 
+    def prepared(self, batch: Batch, generator: torch.Generator) -> Batch:
+        """A batch of this task on its device, before its pass through the body.
+
+        A task overrides it for what takes a pass of its own, such as noise against the model.
+        """
+        return batch
+
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         """Losses of rows, computed from the features of the body through ``head``.
 

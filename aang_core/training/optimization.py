@@ -1,4 +1,7 @@
-"""Optimiser and learning-rate schedule: AdamW, linear warm-up and decay (AANG, appendix D)."""
+"""Optimiser and learning-rate schedule: AdamW, linear warm-up and decay (AANG, appendix D).
+
+SGD and a constant rate are there for αVIL, whose images are trained so (section 4.1).
+"""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -211,12 +211,12 @@ class Draws:
         """
         task, rows = self._tasks[order], len(indices)
         if task.couples_rows:
-            return [task.batch(indices, self.generator).to(self._device)]
+            return [self._batch(task, indices)]
         groups = [list(range(rows))]
         if self._by_length and task.lengths is not None:
             groups = group_by_length(task.lengths[indices].tolist(), PASS_OVERHEAD)
         return [
-            replace(task.batch(numbers, self.generator), numbers=numbers).to(self._device)
+            replace(self._batch(task, numbers), numbers=numbers)
             for group in groups
             for size in [min(self.at_once or rows, math.ceil(len(group) / parts))]
             for start in range(0, len(group), size)
@@ -234,7 +234,11 @@ class Draws:
         lengths = task.lengths
         rows = torch.arange(len(task)) if lengths is None else torch.argsort(lengths, stable=True)
         for part in rows.split(min(at_once, self.at_once or at_once)):
-            yield task.batch(part, self.generator).to(self._device)
+            yield self._batch(task, part)
+
+    def _batch(self, task: Task, indices: Tensor) -> Batch:
+        batch = task.batch(indices, self.generator).to(self._device)
+        return task.prepared(batch, self.generator)
 
     def some(
         self, names: tuple[str, ...], n: int, weights: Sequence[float] | None = None

@@ -1,5 +1,6 @@
 """What dev heads are fitted to, how, and what they keep from step to step."""
 
+import copy
 from collections.abc import Sequence
 from typing import cast
 
@@ -140,8 +141,8 @@ def test_without_rows_nothing_is_fitted() -> None:
         RememberingDevHead(Watched()).fit(NO_TASK, [rows(1)[0]], [rows(1)[1]])
 
 
-def test_adamw_ends_where_the_loss_changes_little() -> None:
-    """A tolerance above every change leaves one iteration, whose head is that of a fit of one."""
+def test_adamw_ends_after_the_step_whose_loss_changes_little() -> None:
+    """A tolerance above every change ends the fit with the second step, which is kept."""
     task = Classify(nn.Linear(4, 3))
     generator = torch.Generator().manual_seed(0)
     features = torch.randn(20, 4, generator=generator)
@@ -155,8 +156,37 @@ def test_adamw_ends_where_the_loss_changes_little() -> None:
         assert weight.grad is None
         return weight.detach().clone()
 
-    assert torch.equal(fit(10, 1e9), fit(1, 0.0))
-    assert not torch.equal(fit(10, 0.0), fit(1, 0.0))
+    assert torch.equal(fit(10, 1e9), fit(2, 0.0))
+    assert not torch.equal(fit(10, 0.0), fit(2, 0.0))
+
+
+def test_adamw_steps_as_the_released_code_does() -> None:
+    """The third step depends on the betas (0.9, 0.98)."""
+    task = Classify(nn.Linear(4, 3))
+    torch.manual_seed(0)
+    features, batch = 5 * torch.randn(20, 4), Batch({}, {"labels": torch.arange(20) % 3}, 20)
+
+    def fit(iterations: int) -> nn.Linear:
+        generator = torch.Generator().manual_seed(1)
+        fresh = FreshDevHead(generator, iterations=iterations, tolerance=0.0)
+        return cast(nn.Linear, copy.deepcopy(fresh.fit(task, [features], [batch])))
+
+    head, first, second = (fit(iterations) for iterations in (3, 0, 0))
+    by_hand = _three_steps(first, features, batch.targets["labels"], betas=(0.9, 0.98))
+    of_torch = _three_steps(second, features, batch.targets["labels"], betas=(0.9, 0.999))
+    assert torch.allclose(head.weight, by_hand, rtol=0, atol=1e-6)
+    assert not torch.allclose(head.weight, of_torch, rtol=0, atol=1e-5)
+
+
+def _three_steps(
+    head: nn.Linear, features: Tensor, labels: Tensor, betas: tuple[float, float]
+) -> Tensor:
+    optimizer = torch.optim.AdamW(head.parameters(), lr=1e-2, betas=betas, weight_decay=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(head(features), labels).backward()
+        optimizer.step()
+    return head.weight
 
 
 def test_what_the_end_tasks_head_does_not_train_stays_as_it_is_there() -> None:

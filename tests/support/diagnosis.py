@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 # Private: through the command, gradients are those of an encoder, which no test works out by hand.
 from aang_plugin_diagnose.objectives import _compared, _Known
+from aang_plugin_diagnose.objectives import smoothness as smoothness
 from torch import Tensor, nn
 
 from benchmarks.signal_quality import (

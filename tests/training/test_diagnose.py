@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from aang_plugin_diagnose import Theorem
 from torch import nn
 
-from tests.support.diagnosis import compared
+from tests.support.diagnosis import compared, smoothness
 from tests.training.conftest import Aang
 
 
@@ -87,6 +88,67 @@ def test_it_compares_gradients_parameter_by_parameter() -> None:
     assert cosine == pytest.approx(6 / (5 * 6**0.5))
     assert distance == pytest.approx((9 + 9 + 4) ** 0.5)
     assert compared({}, v, end)[:2] == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("end_task_weight", [0.02, 0.4, 0.9])
+@pytest.mark.parametrize(("end", "auxiliary"), [(3.0, 8.0), (8.0, 3.0)])
+def test_the_bound_is_the_least_over_t0_of_its_proof(
+    end_task_weight: float, end: float, auxiliary: float
+) -> None:
+    """Equation 11 of AANG, minimised by trying every t0, for both pairs of β̄ and ρ."""
+    theorem = Theorem(5.0, 2.0, end, auxiliary, 200, 600, steps=300, step_constant=0.05)
+    total, gamma = 800, 4 * end_task_weight
+    weights = {end: end_task_weight, auxiliary: 1 - end_task_weight}
+    smoother = min(weights)
+    pairs = (
+        (weights[smoother] * smoother, (1 - weights[smoother]) * (5 + 2 * 2)),
+        (sum(beta * weight for beta, weight in weights.items()), 0.0),
+    )
+    assert theorem.end_task_share == 0.25
+    for bound, (beta, rho) in zip(theorem.bounds(end_task_weight), pairs, strict=True):
+        t0 = torch.logspace(-8, 8, 400_001, dtype=torch.float64)
+        growth = 2 * (2 * gamma * 2 + (total - gamma) * rho) / (beta * (total - gamma))
+        least = (gamma * t0 / total + growth * (300 / t0) ** (0.05 * beta)).min()
+        assert bound == pytest.approx(float(least), rel=1e-6)
+
+
+def test_smoothness_is_that_of_the_hessian_along_the_gradient() -> None:
+    """Of f = ½ θᵀ diag(1, 4) θ at (2, 1), whose gradient (2, 4) changes by (2, 16) / √20."""
+    theta, curvature = nn.Parameter(torch.tensor([2.0, 1.0])), torch.tensor([1.0, 4.0])
+    before = theta.detach().clone()
+    found = smoothness({theta: curvature * before}, lambda: {theta: curvature * theta.detach()})
+    assert found == pytest.approx((260 / 20) ** 0.5, rel=1e-3)
+    assert torch.equal(theta, before)
+
+
+def test_a_bound_over_the_end_tasks_weight(aang: Aang, options: list[object]) -> None:
+    """What is measured without it stays the same, so every step along a gradient is taken back."""
+    common = (*options, "--space", "x+y+z", "--batches", 2, "--precision", "fp32")
+    plain = found(aang(*common, "--json"))
+    bound = found(
+        aang(*common, "--json", "--bound", "--steps", 100, "--lr", 1e-3, "--schedule", "constant")
+    )
+    assert plain["theorem"] is None
+    theorem = bound.pop("theorem")
+    for one in (bound["end_task"], *bound["objectives"]):
+        assert one.pop("smoothness")["mean"] > 0
+    for one in (plain["end_task"], *plain["objectives"]):
+        assert one.pop("smoothness") is None
+    del plain["theorem"]
+    assert bound == plain
+    assert theorem["distance"] == pytest.approx(
+        sum(o["distance"]["mean"] for o in plain["objectives"]) / 3
+    )
+    assert theorem["end_task_share"] == 0.25
+    assert (theorem["steps"], theorem["step_constant"]) == (100, pytest.approx(0.1))
+    rows = {weight: min(values) for weight, *values in theorem["bounds"]}
+    least = theorem["least"]["bound"]
+    assert rows[least["end_task_weight"]] == least["value"] == min(rows.values())
+    done = aang(*common, "--bound")
+    assert "least at λ_e = 0.01" in done.out
+    done = aang(*common, "--bound", "--precision", "bf16")
+    assert done.status == 2
+    assert "--precision fp32" in done.err
 
 
 def test_bad_input(aang: Aang, options: list[object], tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ RECIPES: dict[str, dict[str, Any]] = {
                 "n": 3,
                 "scaling": "released",
                 "scaling_rows": 64,
-            }
+            },
+            "random-factorized": {"pairs": 0.6},
         },
     },
     "aang-td+ed": {
@@ -70,7 +71,8 @@ RECIPES: dict[str, dict[str, Any]] = {
                 "n": 6,
                 "scaling": "released",
                 "scaling_rows": 256,
-            }
+            },
+            "random-factorized": {"pairs": 0.6},
         },
     },
 }
@@ -122,7 +124,8 @@ def test_anything_that_is_given_wins() -> None:
         "scaling_rows": 64,
     }
     other = resolve_config({}, {"recipe": "aang-td", "weighter": "single-task"}, REGISTRY)
-    assert other.set == {}, "options of a weighter that does not train are of no use"
+    assert "factored" not in other.set, "options of a weighter that does not train are of no use"
+    assert prepare_sources(other, REGISTRY).plan.objectives == (), "and those of its space"
     static = resolve_config({}, {"recipe": "static-td"}, REGISTRY)
     assert static.set == {"static": {"n": 3, "end_task_weight": 0.5}}
 

@@ -22,6 +22,16 @@ CASES: dict[str, list[object]] = {
         *("--weighter", "alpha-vil", "--steps", 60, "--eval-every", 5),
         *("--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"),
     ],
+    "sgd": [
+        *("--weighter", "alpha-vil", "--steps", 60, "--eval-every", 5, "--optimizer", "sgd"),
+        *("--schedule", "constant", "--momentum", 0.5, "--lr", 0.05, "--head-lr", 0.05),
+        *("--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"),
+    ],
+    "alternate": ["--weighter", "static", "--set", "static.alternate=true"],
+    "noise": [
+        *("--space", "task/noising-embeds/bidirectional/denoise"),
+        *("--set", "noising-embeds.adversarial=true"),
+    ],
     "factored by weights": ["--set", "factored.draw=weights", "--set", "factored.n=1"],
     "factored-bandit": [
         *("--weighter", "factored-bandit", "--steps", 22, "--set", "factored-bandit.k=2"),

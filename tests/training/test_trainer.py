@@ -225,6 +225,43 @@ def test_matrices_decay_and_biases_and_gains_do_not(optimizer: Any) -> None:
     assert sum(len(g["params"]) for g in groups) == len(expected)
 
 
+SGD = {"optimizer": "sgd", "momentum": 0.5, "schedule": "constant", "lr": 0.05, "head_lr": 0.1}
+
+
+def test_sgd_at_a_constant_rate(options: dict[str, Any], tmp_path: Path) -> None:
+    """After the warm-up the rate stays, and a checkpoint has the momentum."""
+    _, _, trainer, _, _ = build(options, **SGD, steps=6, warmup=0.5, weighter="static")
+    optimizer = trainer.bench.optimization.optimizer
+    assert isinstance(optimizer, torch.optim.SGD)
+    factors = []
+    for _ in range(6):
+        factors.append(optimizer.param_groups[0]["lr"] / 0.05)
+        trainer.weighter.round(trainer.bench)
+    assert factors == pytest.approx([0, 1 / 3, 2 / 3, 1, 1, 1])
+    groups = optimizer.param_groups
+    assert {(g["initial_lr"], g["momentum"]) for g in groups} == {(0.05, 0.5), (0.1, 0.5)}
+    assert_goes_on({**options, **SGD}, tmp_path / "checkpoint", rounds=5, at=3)
+
+
+@pytest.mark.parametrize(("optimizer", "ratio"), [("sgd", 10.0), ("adamw", 1.0)])
+def test_under_adamw_an_update_hardly_depends_on_its_weight(
+    options: dict[str, Any], optimizer: str, ratio: float
+) -> None:
+    """The δ of αVIL for ten times the weight w_t / Σw, at the same rows and dropout.
+
+    A gradient is divided by its own size, so only ε and the clip can tell the weights apart.
+    """
+    given = {**SGD, "optimizer": optimizer, "lr": 1e-3, "head_lr": 1e-3, "adam_eps": 1e-14}
+    given |= {"weighter": "alpha-vil", "weight_decay": 0.0, "max_grad_norm": 1e6}
+    lengths = []
+    for weight in (0.05, 0.5):
+        _, _, trainer, _, _ = build(options, **given)
+        update = trainer.bench.trial({"end-task": weight}, fraction=0.1)
+        norms = [d.double().norm() for d in update.deltas.values()]  # type: ignore[attr-defined]
+        lengths.append(torch.stack(norms).norm().item())
+    assert lengths[1] / lengths[0] == pytest.approx(ratio, rel=0.05)
+
+
 def test_meta_fraction_holds_dev_rows_out(options: dict[str, Any], task_files: Path) -> None:
     """The dev gradient's rows and the dev metric's rows are disjoint and together all of dev."""
     train = str(task_files / "train.jsonl")

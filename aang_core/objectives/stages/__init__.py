@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from aang_core.objectives.stages.rows import Corruption as Corruption
     from aang_core.objectives.stages.rows import CountsHits as CountsHits
     from aang_core.objectives.stages.rows import DocumentStatistics as DocumentStatistics
+    from aang_core.objectives.stages.rows import EmbeddedRows as EmbeddedRows
     from aang_core.objectives.stages.rows import HeadBuilder as HeadBuilder
+    from aang_core.objectives.stages.rows import NoisesEmbeddings as NoisesEmbeddings
     from aang_core.objectives.stages.rows import Output as Output
     from aang_core.objectives.stages.rows import Representation as Representation
     from aang_core.objectives.stages.rows import RowsBefore as RowsBefore

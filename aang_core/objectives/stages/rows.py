@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from aang_core.tasks.task import RowLosses
+from aang_core.tasks.task import RowLosses, to_device
 
 SELECTION_RATE = 0.15
 """Share of the ordinary tokens that become prediction targets (BERT, section 3.1)."""
@@ -248,6 +248,65 @@ class Transform(Protocol):
             ordinary: ``[B, T]`` bool, True at tokens that are neither special nor padding.
             vocabulary: the tokenizer's tokens.
             generator: the only source of randomness.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class EmbeddedRows:
+    """Rows as the encoder embeds them, after the transform; B rows, T tokens, E embedding size.
+
+    Attributes:
+        embeddings: ``[B, T, E]``, the word embeddings, on the device that trains.
+        noisy: ``[B, T]`` bool, the tokens that take noise: the ordinary ones, but not of a row that
+            is shown clean. Noise on others is dropped.
+        gradient: the gradient ``[B, T, E]`` of the sum of the objective's losses by the noise of
+            these tokens, given the noise ``[B, T, E]`` to take it at. Each call is a forward and a
+            backward pass.
+
+    Examples:
+        >>> import torch
+        >>> from aang_core import EmbeddedRows
+        >>> noisy = torch.tensor([[False, True, True]])
+        >>> rows = EmbeddedRows(torch.ones(1, 3, 2), noisy, gradient=lambda noise: noise)
+        >>> rows.normal(torch.Generator().manual_seed(0)).shape
+        torch.Size([1, 3, 2])
+    """
+
+    embeddings: Tensor
+    noisy: Tensor
+    gradient: Callable[[Tensor], Tensor]
+
+    def normal(self, generator: torch.Generator) -> Tensor:
+        """Standard normal numbers ``[B, T, E]`` for the noisy tokens, zeros for the others."""
+        drawn = torch.randn(self.embeddings.shape, generator=generator)
+        return to_device(drawn, self.embeddings.device) * self.noisy.unsqueeze(2)
+
+
+@runtime_checkable
+class NoisesEmbeddings(Protocol):
+    """A transform that, besides, adds noise to the embeddings of the tokens that it returns.
+
+    It provides the trait ``noises-embeddings``.
+
+    Examples:
+        >>> from aang_core import Corruption, NoisesEmbeddings, select_tokens
+        >>> class Noise:
+        ...     def __call__(self, ids, ordinary, vocabulary, generator):
+        ...         return Corruption(ids, select_tokens(ordinary, generator))
+        ...     def noise(self, rows, generator):
+        ...         return 0.1 * rows.normal(generator)
+        >>> isinstance(Noise(), NoisesEmbeddings)
+        True
+    """
+
+    def noise(self, rows: EmbeddedRows, generator: torch.Generator) -> Tensor:
+        """What to add to the embeddings, ``[B, T, E]``.
+
+        Args:
+            rows: the rows, and the gradient that noise against the model follows. A step's rows may
+                come in several batches, so the noise of a row depends on that row alone.
+            generator: the only source of randomness; it is on the CPU.
         """
         ...
 

@@ -25,6 +25,11 @@ class AlphaVil(Weighter):
     end task's dev loss at θ + Σ α_t δ_t. Finally θ ← θ + Σ α_t δ_t and w_t ← max(w_t + (α_t − 1),
     1e-6).
 
+    Where the model is trained by AdamW, as in the paper's experiments on language, w_t / Σ w is
+    bookkeeping: AdamW divides a gradient by its own size, so a tenfold weight changes δ_t only
+    through ε, by far less than α does. Under SGD δ_t is proportional to the weight, unless its
+    gradients are clipped.
+
     Args:
         end_task: the end task's card.
         auxiliaries: the cards of the other tasks.

@@ -10,6 +10,7 @@ stage              primitive       class
 transform          mask            aang_plugin_bert.mask:Mask
 transform          replace         aang_plugin_bert.replace:Replace
 transform          bert-op         aang_plugin_bert.bert_op:BertOp
+transform          noising-embeds  aang_plugin_bert.noising_embeds:NoisingEmbeds
 representation     bidirectional   aang_plugin_bert.bidirectional:Bidirectional
 output             denoise         aang_plugin_bert.denoise:Denoise
 =================  ==============  ==========================================

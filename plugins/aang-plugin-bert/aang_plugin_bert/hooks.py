@@ -5,7 +5,7 @@ from aang_core import RegisterObjective, RegisterPrimitive, RegisterRecipe, hook
 
 @hookimpl
 def aang_register_transforms(register: RegisterPrimitive) -> None:
-    """BERT's corruption of the input, and the two operations it is made of."""
+    """BERT's corruption of the input, the two operations it is made of, and noise instead."""
     register(
         "mask",
         "every selected token becomes the mask token",
@@ -23,6 +23,12 @@ def aang_register_transforms(register: RegisterPrimitive) -> None:
         "of the selected tokens 80% are masked, 10% replaced, 10% kept",
         "aang_plugin_bert.bert_op:BertOp",
         provides=("masks-tokens", "replaces-tokens"),
+    )
+    register(
+        "noising-embeds",
+        "noise on the embeddings of the tokens, random or against the objective",
+        "aang_plugin_bert.noising_embeds:NoisingEmbeds",
+        provides=("noises-embeddings",),
     )
 
 

@@ -8,6 +8,7 @@ from aang_plugin_bert.bert_op import BertOp
 from aang_plugin_bert.bidirectional import Bidirectional
 from aang_plugin_bert.denoise import Denoise
 from aang_plugin_bert.mask import Mask
+from aang_plugin_bert.noising_embeds import NoisingEmbeds
 from aang_plugin_bert.replace import Replace
 from aang_testing import check_output, check_representation, check_transform
 
@@ -20,6 +21,8 @@ def test_transforms_keep_the_contract() -> None:
     check_transform(Mask(), provides=("masks-tokens",))
     check_transform(Replace(), provides=("replaces-tokens",))
     check_transform(BertOp(), provides=("masks-tokens", "replaces-tokens"))
+    check_transform(NoisingEmbeds(), provides=("noises-embeddings",))
+    check_transform(NoisingEmbeds(adversarial=True), provides=("noises-embeddings",))
 
 
 @pytest.mark.parametrize("transform", [Mask, Replace, BertOp])

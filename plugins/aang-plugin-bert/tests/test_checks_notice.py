@@ -3,7 +3,7 @@
 A check that nothing can fail protects nobody, so each promise is broken here once.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import pytest
 import torch
@@ -17,6 +17,7 @@ from torch.nn.functional import cross_entropy
 from aang_core import (
     CorruptedRows,
     Corruption,
+    EmbeddedRows,
     HeadBuilder,
     Output,
     Representation,
@@ -151,6 +152,34 @@ def test_a_transform_that_moves_tokens_does_not_leave_the_input_unchanged() -> N
     check_transform(says_so)
     with pytest.raises(AssertionError, match="unchanged-input: expected every token where it was"):
         check_transform(says_so, provides=("unchanged-input",))
+
+
+class Noisy(Mask):
+    """Its noise is what ``make`` makes of the rows."""
+
+    def __init__(self, make: Callable[[EmbeddedRows, Generator], Tensor]) -> None:
+        super().__init__()
+        self.noise = make
+
+
+@pytest.mark.parametrize(
+    ("noise", "message"),
+    [
+        (lambda rows, generator: torch.randn(rows.embeddings.shape), "the noise"),
+        (lambda rows, generator: rows.normal(generator)[:, :, 0], r"noise: expected a tensor \[B"),
+        (lambda rows, generator: rows.normal(generator) / 0, "noise: expected finite numbers"),
+        (lambda rows, generator: rows.embeddings.add_(1), "input embeddings"),
+    ],
+)
+def test_noise_that_breaks_a_promise(
+    noise: Callable[[EmbeddedRows, Generator], Tensor], message: str
+) -> None:
+    provides = ("masks-tokens", "noises-embeddings")
+    check_transform(Noisy(lambda rows, generator: rows.normal(generator)), provides)
+    with pytest.raises(AssertionError, match=message):
+        check_transform(Noisy(noise), provides)
+    with pytest.raises(AssertionError, match="trait noises-embeddings"):
+        check_transform(Mask(), provides)
 
 
 def test_a_transform_that_does_not_do_what_it_provides() -> None:

@@ -16,14 +16,18 @@ from aang_core.plugins import Plugins
 
 if TYPE_CHECKING:
     from aang_plugin_diagnose.objectives import Diagnosis
+    from aang_plugin_diagnose.theorem import Theorem
+
+_SHOWN = (0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99)
 
 # Options of a complete training, and of what comes after it.
 _UNUSED = (
     *("recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every"),
     *("weights_every", "draws_per_step", "final_fine_tuning", "checkpoint_every"),
     *("test", "test_score", "out", "compile", "on_nan"),
-    *("steps", "aux_batch_size", "lr", "head_lr", "weight_decay", "warmup", "max_grad_norm"),
-    *("clip_apart", "task_clip", "dev_average", "stop_after", "train_on_dev", "test_predictions"),
+    *("aux_batch_size", "head_lr", "weight_decay", "max_grad_norm"),
+    *("clip_apart", "task_clip", "dev_average", "optimizer", "momentum"),
+    *("stop_after", "train_on_dev", "test_predictions"),
 )
 
 
@@ -48,6 +52,12 @@ class _Diagnosis(TrainingCommand):
     default="distance",
     help="rank by rising distance, falling cosine or rising norm  [default: distance]",
 )
+@click.option(
+    "--bound",
+    is_flag=True,
+    help="also measure the smoothness of every loss, and compute the bound of Theorem 4.1 for a "
+    "training with --steps, --lr, --warmup and --schedule",
+)
 @click.option("--plot", type=click.Path(path_type=Path), help="write a figure, .html, .png, .svg")
 @click.option("--quiet", is_flag=True, help="no progress, no notes")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
@@ -58,6 +68,7 @@ def diagnose(
     config_file: Path | None,
     batches: int | None,
     sort: str,
+    bound: bool,
     plot: Path | None,
     quiet: bool,
     as_json: bool,
@@ -96,6 +107,7 @@ def diagnose(
             sources,
             device=choose_training_device(config.device),
             batches=batches,
+            bound=bound,
             progress=progress,
             say=(lambda sentence: None) if quiet else note,
         )
@@ -167,6 +179,27 @@ def _print(found: Any, sort: str) -> None:
     echo(
         f"    γ = λ_e N' / N_e = {found.gamma:.3g} with the λ_e of {found.end_task_weight:.3g} "
         f"that the weighter starts from; λ_e = {1 / ratio:.3g} would give γ = 1."
+    )
+    if found.theorem is not None:
+        _print_bound(found.theorem)
+
+
+def _print_bound(theorem: "Theorem") -> None:
+    (weight, least), (other, of_equation) = theorem.least(), theorem.least(equation_1=True)
+    echo(
+        f"Bound  Δ̂ = {theorem.distance:.3g}, L̂ = {theorem.lipschitz:.3g}, β̂_e = "
+        f"{theorem.end_task_smoothness:.3g}, β̂_a = {theorem.auxiliary_smoothness:.3g}, r_e = "
+        f"{theorem.end_task_share:.3g}; T = {theorem.steps} steps of at most c / t, c = "
+        f"{theorem.step_constant:.3g}."
+    )
+    echo(f"    {'λ_e':>11}" + "".join(f"{w:10g}" for w in _SHOWN))
+    for place, name in enumerate(("equation 1", "ρ = 0")):
+        values = "".join(f"{theorem.bounds(w)[place]:10.3g}" for w in _SHOWN)
+        echo(f"    {name:>11}" + values)
+    echo(
+        f"    The tighter one is least at λ_e = {weight:g} ({least:.3g}), the first at λ_e = "
+        f"{other:g} ({of_equation:.3g}). Neither speaks of the training error, which grows as λ_e "
+        "falls (AANG, appendix F.1)."
     )
 
 

@@ -3,7 +3,7 @@
 import math
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -25,8 +25,12 @@ from aang_core.gradients import (
 from aang_core.gradients.passes import Passes, body_gradient
 from aang_core.tasks.task import Batch, Task
 from aang_core.training.rows import Draws
+from aang_plugin_diagnose.theorem import Theorem, step_constant
 
 Gradient = Mapping[nn.Parameter, Tensor]
+
+_STEP = 1e-3
+"""Length of the step that measures smoothness, as a part of the length of θ."""
 
 _DEV = "dev"
 """Key of the dev rows in the draws; no task has this name."""
@@ -61,6 +65,8 @@ class ObjectiveDiagnosis:
         cosine: of g_k with the dev gradient v.
         norm: ‖g_k‖.
         distance: Δ̂_k = ‖g_k − g_E‖, which assumption A.1 bounds by Δ.
+        smoothness: β̂_k, by how much the gradient changes over a short step along itself, divided
+            by the step's length; None if it was not measured.
     """
 
     name: str
@@ -68,6 +74,7 @@ class ObjectiveDiagnosis:
     cosine: Spread
     norm: Spread
     distance: Spread
+    smoothness: Spread | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,7 @@ class Diagnosis:
         end_task_rows: N_e.
         auxiliary_rows: N_a, the texts of all objectives; a text counts once for each objective that
             reads it.
+        theorem: the quantities of Theorem 4.1 and its bound; None if they were not measured.
 
     Examples:
         >>> from aang_plugin_diagnose import Diagnosis
@@ -99,6 +107,7 @@ class Diagnosis:
     end_task_weight: float
     end_task_rows: int
     auxiliary_rows: int
+    theorem: Theorem | None = None
 
     @property
     def total_rows(self) -> int:
@@ -116,6 +125,7 @@ class Diagnosis:
             **asdict(self),
             "total_rows": self.total_rows,
             "gamma": self.gamma,
+            "theorem": None if self.theorem is None else self.theorem.document(),
         }
 
 
@@ -125,6 +135,7 @@ def diagnose(
     *,
     device: torch.device,
     batches: int | None = None,
+    bound: bool = False,
     progress: Callable[[int, int | None], None] | None = None,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Diagnosis:
@@ -142,16 +153,22 @@ def diagnose(
         device: where to compute.
         batches: number of batches of every objective to measure; None for one pass over the end
             task's training rows.
+        bound: whether to measure the smoothness of every loss, which the bound of Theorem 4.1
+            needs. It takes one more backward pass for each batch, and single precision.
         progress: called after each batch with the number of batches done and their total.
         say: called with sentences that the user should read before the measuring begins.
 
     Raises:
-        ConfigError: the precision is fp16.
+        ConfigError: the precision is fp16, or bf16 with ``bound``.
         AangError: something else that the user named cannot be used.
     """
     if config.precision == "fp16":
         # Here nothing is repeated at a smaller loss scale, as a step of a training is.
         raise ConfigError("--precision fp16 may overflow in a diagnosis; use bf16 or fp32")
+    if bound:
+        if config.precision == "bf16":
+            raise ConfigError("--bound compares gradients that hardly differ; use --precision fp32")
+        config = config.model_copy(update={"precision": "fp32"})
     torch.manual_seed(config.seed)
     assembly = assemble(sources)
     width = int(assembly.model.body.base.config.hidden_size)
@@ -161,9 +178,9 @@ def diagnose(
     for told in (reason, untaught_heads(assembly.model, heads, sources.encoder, config.domain)):
         if told is not None:
             say(told)
-    measuring = _Measuring(config, assembly, device)
+    measuring = _Measuring(config, assembly, device, smoothness=bound)
     todo = batches or math.ceil(len(assembly.end_task) / config.batch_size)
-    seen: list[Mapping[str, tuple[float, float, float]]] = []
+    seen: list[Mapping[str, tuple[float, ...]]] = []
     for values in measuring.batches(todo):
         seen.append(values)
         if progress is not None:
@@ -174,13 +191,43 @@ def diagnose(
         return ObjectiveDiagnosis(task.name, len(task), *map(Spread.of, columns))
 
     found = [diagnosis(task) for task in assembly.auxiliaries]
-    return Diagnosis(
+    weights = assembly.weighter.weights()
+    whole = Diagnosis(
         end_task=diagnosis(assembly.end_task),
         objectives=sorted(found, key=lambda o: o.distance.mean),
         batches=todo,
-        end_task_weight=assembly.weighter.weights()[assembly.end_task.name],
+        end_task_weight=weights[assembly.end_task.name],
         end_task_rows=len(assembly.end_task),
         auxiliary_rows=sum(len(task) for task in assembly.auxiliaries),
+    )
+    return replace(whole, theorem=_theorem(whole, weights, config)) if bound else whole
+
+
+def _theorem(diagnosis: Diagnosis, weights: Mapping[str, float], config: TrainConfig) -> Theorem:
+    """The theorem for f_a = Σ w_k f_k, whose Δ and β are at most Σ w_k Δ_k and Σ w_k β_k.
+
+    Args:
+        diagnosis: what was measured.
+        weights: of the end task and the objectives, by name.
+        config: the options of the training that the theorem speaks of.
+    """
+    objectives, end = diagnosis.objectives, diagnosis.end_task
+    total = sum(weights[o.name] for o in objectives)
+
+    def mean(measured: Callable[[ObjectiveDiagnosis], Spread | None]) -> float:
+        spreads = [(o.name, measured(o)) for o in objectives]
+        return sum(weights[name] / total * s.mean for name, s in spreads if s is not None)
+
+    assert end.smoothness is not None
+    return Theorem(
+        distance=mean(lambda o: o.distance),
+        lipschitz=max(o.norm.mean for o in (end, *objectives)),
+        end_task_smoothness=end.smoothness.mean,
+        auxiliary_smoothness=mean(lambda o: o.smoothness),
+        end_task_rows=diagnosis.end_task_rows,
+        auxiliary_rows=diagnosis.auxiliary_rows,
+        steps=config.steps,
+        step_constant=step_constant(config),
     )
 
 
@@ -205,8 +252,11 @@ def fit_of_head(task: Task, config: TrainConfig, generator: torch.Generator) -> 
 class _Measuring:
     """Draws batches of every task and compares their gradients."""
 
-    def __init__(self, config: TrainConfig, assembly: Assembly, device: torch.device) -> None:
+    def __init__(
+        self, config: TrainConfig, assembly: Assembly, device: torch.device, *, smoothness: bool
+    ) -> None:
         self._config = config
+        self._measures_smoothness = smoothness
         self._assembly = assembly
         self._generator = torch.Generator().manual_seed(config.seed)
         self._passes = Passes(assembly.model.body.to(device).eval(), in_effect(config.precision))
@@ -228,8 +278,8 @@ class _Measuring:
         for task in tasks:
             task.head.to(device).eval()
 
-    def batches(self, count: int) -> Iterator[Mapping[str, tuple[float, float, float]]]:
-        """Cosine, norm and distance by task, for one batch after the other."""
+    def batches(self, count: int) -> Iterator[Mapping[str, tuple[float, ...]]]:
+        """Cosine, norm and distance by task, for one batch after the other; smoothness if asked."""
         end, tasks = self._assembly.end_task, self._assembly.auxiliaries
         before = {
             task.name: self._features(self._draw(task))
@@ -246,13 +296,21 @@ class _Measuring:
             v = _Known.of(body_gradient(self._passes, end, of_end_task, dev))
             gradient = body_gradient(self._passes, end, of_end_task, rows)
             end_gradient = _Known.of(gradient)
-            values = {end.name: _compared(gradient, v, end_gradient)}
+            values = {
+                end.name: (
+                    *_compared(gradient, v, end_gradient),
+                    *self._smoothness(end, of_end_task, rows, gradient),
+                )
+            }
             self._dev_head.observe(*features)
             for task in tasks:
                 head = self._head(task, of_end_task, before)
                 rows = self._draw(task)
                 gradient = body_gradient(self._passes, task, head, rows)
-                values[task.name] = _compared(gradient, v, end_gradient)
+                values[task.name] = (
+                    *_compared(gradient, v, end_gradient),
+                    *self._smoothness(task, head, rows, gradient),
+                )
                 if task.name in before:
                     before[task.name] = self._features(rows)
             yield values
@@ -268,6 +326,14 @@ class _Measuring:
             return of_end_task
         fitted = self._heads[task.name]
         return task.head if fitted is None else fitted.fit(task, *before[task.name])
+
+    def _smoothness(
+        self, task: Task, head: nn.Module, rows: Sequence[Batch], gradient: Gradient
+    ) -> list[float]:
+        """β̂ if it is to be measured."""
+        if not self._measures_smoothness:
+            return []
+        return [smoothness(gradient, lambda: body_gradient(self._passes, task, head, rows))]
 
     @torch.no_grad()
     def _features(self, rows: Sequence[Batch]) -> tuple[Sequence[Tensor], Sequence[Batch]]:
@@ -288,6 +354,31 @@ class _Known:
     @classmethod
     def of(cls, gradient: Gradient) -> "_Known":
         return cls(gradient, _dots(gradient)[0])
+
+
+def smoothness(gradient: Gradient, again: Callable[[], Gradient]) -> float:
+    """‖∇f(θ + s) − ∇f(θ)‖ / ‖s‖ for a short step s along the gradient; β is at least that.
+
+    AANG, definition E.2.
+
+    Args:
+        gradient: ∇f(θ), by the parameters that f depends on. They are moved and restored.
+        again: computes the gradient anew.
+    """
+    norm = math.sqrt(_dots(gradient)[0])
+    if not norm:
+        return 0.0
+    before = {p: p.detach().clone() for p in gradient}
+    length = _STEP * math.sqrt(_dots(before)[0])
+    with torch.no_grad():
+        for p, part in gradient.items():
+            p.add_(part, alpha=length / norm)
+    moved = again()
+    with torch.no_grad():
+        for p, value in before.items():
+            p.copy_(value)
+    change = {p: moved[p] - part for p, part in gradient.items()}
+    return math.sqrt(_dots(change)[0]) / length
 
 
 def _compared(gradient: Gradient, v: _Known, end: _Known) -> tuple[float, float, float]:

@@ -3,7 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from aang_core import ConfigError, StepwiseWeighter, TaskCard, number_option, sample_size_option
+import torch
+
+from aang_core import (
+    ConfigError,
+    StepwiseWeighter,
+    TaskCard,
+    Workbench,
+    number_option,
+    sample_size_option,
+)
 
 
 class Static(StepwiseWeighter):
@@ -23,6 +32,9 @@ class Static(StepwiseWeighter):
         end_task_weight: λ_e. The default is 1/(n + 1), so that the end task weighs as much as each
             of the n objectives does on average (TARTAN, section 4: "equalized task weights").
         n: number of objectives that a step trains; None, or more than there are, for all of them.
+        alternate: instead of weighting both by λ_e, train either the end task alone, with
+            probability λ_e, or the objectives alone, Σ_k w_k L_k. This is the dynamic sampling of
+            AANG's section 4, for which Theorem 4.1 holds; the expected loss is the same.
 
     Raises:
         ConfigError: a weight is negative or not a number, or is given for an unknown objective.
@@ -42,17 +54,30 @@ class Static(StepwiseWeighter):
         weights: Mapping[str, float] | None = None,
         end_task_weight: float | None = None,
         n: int | None = None,
+        alternate: bool = False,
     ) -> None:
         self._end_task = end_task.name
         self._relative = {card.name: 1.0 for card in auxiliaries}
         self._relative.update(_objective_weights(weights or {}, end_task.name, self._relative))
         self.sample_size = sample_size_option(n, auxiliaries)
+        self._alternate = bool(alternate)
         if end_task_weight is None:
             self._end_task_weight = 1 / (self.sample_size + 1)
         else:
             self._end_task_weight = number_option(
                 "weighter option end_task_weight", end_task_weight, low=0, high=1
             )
+
+    def draws(self, bench: Workbench) -> list[Mapping[str, float]]:
+        draws = super().draws(bench)
+        return [self._one_of_two(draw, bench) for draw in draws] if self._alternate else draws
+
+    def _one_of_two(self, draw: Mapping[str, float], bench: Workbench) -> Mapping[str, float]:
+        """The end task alone or the objectives alone, by their weights."""
+        weight = draw[self._end_task]
+        if float(torch.rand((), generator=bench.generator)) < weight:
+            return {self._end_task: 1.0}
+        return {n: 0.0 if n == self._end_task else w / (1 - weight) for n, w in draw.items()}
 
     def coefficients(self, sampled: Sequence[str]) -> Mapping[str, float]:
         total = sum(self._relative[name] for name in sampled)

@@ -20,6 +20,7 @@ def test_it_keeps_the_contract() -> None:
     check_weighter(Static)
     check_weighter(lambda end, auxiliaries: Static(end, auxiliaries, n=2))
     check_weighter(lambda end, auxiliaries: Static(end, auxiliaries, end_task_weight=0.9, n=1))
+    check_weighter(lambda end, auxiliaries: Static(end, auxiliaries, n=2, alternate=True))
     check_weighter(
         lambda end, auxiliaries: Static(
             end, auxiliaries, weights={card.name: i for i, card in enumerate(auxiliaries)}
@@ -64,6 +65,23 @@ def test_explicit_weights_are_relative_to_each_other_and_share_what_the_end_task
 def test_a_step_whose_objectives_all_weigh_nothing_trains_the_end_task() -> None:
     weighter = Static(END, THREE, weights={"a": 0}, n=1)
     assert weighter.coefficients(["a"]) == {"end": 1.0, "a": 0.0}
+
+
+def test_end_task_and_objectives_take_turns_by_lambda() -> None:
+    """A step trains one of the two alone, and their mean is that of the weighted loss."""
+    recorded = bench()
+    weighter = Static(END, THREE, weights={"a": 3}, end_task_weight=0.3, alternate=True)
+    for _ in range(400):
+        weighter.round(recorded)
+    of_objectives = {"end": 0.0, "a": 0.6, "b": 0.2, "c": 0.2}
+    alone = [draw == {"end": 1.0} for draw in recorded.coefficients]
+    assert all(
+        draw == pytest.approx(of_objectives)
+        for draw, end in zip(recorded.coefficients, alone, strict=True)
+        if not end
+    )
+    assert sum(alone) / 400 == pytest.approx(0.3, abs=0.07)
+    assert weighter.weights() == pytest.approx({"end": 0.3, "a": 0.42, "b": 0.14, "c": 0.14})
 
 
 @pytest.mark.parametrize(

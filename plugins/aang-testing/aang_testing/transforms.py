@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor
 
-from aang_core.contracts import check_corruption, expect, unchanged
-from aang_core.objectives.stages import Corruption, Transform
+from aang_core.contracts import check_corruption, check_noise, expect, unchanged
+from aang_core.objectives.stages import Corruption, EmbeddedRows, NoisesEmbeddings, Transform
 from aang_testing.expectation import PROPERTY, only_generator_draws
 from aang_testing.rows import SampleRows, token_rows
 
@@ -21,7 +21,7 @@ def check_transform(transform: Transform, provides: Iterable[str] = ()) -> None:
         transform: the primitive.
         provides: traits to check. ``masks-tokens``: some selected tokens become the mask token.
             ``replaces-tokens``: some become another ordinary token. ``unchanged-input``: the ids
-            stay as they are.
+            stay as they are. ``noises-embeddings``: there is a method ``noise``.
 
     Raises:
         AssertionError: a check failed; it says what was expected and found.
@@ -32,11 +32,15 @@ def check_transform(transform: Transform, provides: Iterable[str] = ()) -> None:
     many = SampleRows.of_lengths([64] * 64, tokens=64, seed=0)
     _check_contract(transform, many, seed=0)
     _check_traits(Corruption(*_apply(transform, many, seed=0)), many, frozenset(provides))
+    noises, said = isinstance(transform, NoisesEmbeddings), "noises-embeddings" in provides
+    expect(noises == said, "trait noises-embeddings", f"{noises}, as for the method noise", said)
 
     @PROPERTY
     @given(rows=token_rows(), seed=st.integers(0, 2**32))
     def any_rows(rows: SampleRows, seed: int) -> None:
         _check_contract(transform, rows, seed)
+        if isinstance(transform, NoisesEmbeddings):
+            _check_noise(transform, rows, seed)
 
     any_rows()
 
@@ -56,6 +60,25 @@ def _check_contract(transform: Transform, rows: SampleRows, seed: int) -> None:
         all(_equal(a, b) for a, b in zip_longest(corruption, again)),
         "a second call with a generator of the same seed",
         "the same corruption",
+        "another one",
+    )
+
+
+def _check_noise(transform: NoisesEmbeddings, rows: SampleRows, seed: int) -> None:
+    """Check the noise on random embeddings, whose loss is ½‖embedding + noise‖²."""
+    table = torch.randn(rows.vocabulary.size, 6, generator=Generator().manual_seed(seed))
+    embeddings = table[rows.ids]
+    embedded = EmbeddedRows(
+        embeddings, rows.ordinary, lambda at: (embeddings + at) * rows.ordinary.unsqueeze(2)
+    )
+    inputs = {"embeddings": embeddings, "noisy": rows.ordinary}
+    with only_generator_draws("the noise"), unchanged(inputs):
+        noise = transform.noise(embedded, Generator().manual_seed(seed))
+    check_noise(noise, embeddings)
+    expect(
+        torch.equal(noise, transform.noise(embedded, Generator().manual_seed(seed))),
+        "a second call with a generator of the same seed",
+        "the same noise",
         "another one",
     )
 

@@ -200,6 +200,7 @@ def make_task(
         representation=CheckedRepresentation(made["representation"], objective.representation),
         output=output,
         head=output.head(heads),
+        body=model.body,
         longest=model.max_length,
         shown=output.views,
         couples_rows=output.couples_rows or len(output.views) > 1,
@@ -236,6 +237,7 @@ def rehearse(task: ObjectiveTask, hidden_size: int) -> None:
         losses = task.losses(task.head, hidden, batch.targets)
         if not task.couples_rows:
             _refuse_coupling(task, losses, hidden)
+        task.prepared(batch, generator)
 
 
 def _refuse_lost_specials(task: ObjectiveTask, numbers: Tensor, rows: CorruptedRows) -> None:

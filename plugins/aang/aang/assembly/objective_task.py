@@ -14,20 +14,21 @@ from torch.nn import functional
 from aang.assembly.end_task import encoder_inputs
 from aang.assembly.stream_rows import StreamRows
 from aang.corpora.tokens import PaddedRows, TokenRows
+from aang.modeling.body import EncoderBody
 from aang.task_types.task_type import NO_LABEL
-from aang_core.contracts import CheckedRepresentation
+from aang_core.contracts import CheckedRepresentation, CheckedTransform
 from aang_core.errors import PluginError
 from aang_core.objectives.stages import (
     CorruptedRows,
     Corruption,
+    EmbeddedRows,
     Output,
     RowsBefore,
     ShownRows,
-    Transform,
     View,
     Vocabulary,
 )
-from aang_core.tasks.task import Batch, RowLosses, Task
+from aang_core.tasks.task import Batch, RowLosses, Task, to_device
 from aang_core.tasks.workbench import END_TASK
 
 RowsT = TypeVar("RowsT", PaddedRows, CorruptedRows, RowsBefore)
@@ -49,6 +50,7 @@ class ObjectiveTask(Task):
         representation: the representation, checked.
         output: the output, checked.
         head: the output's head.
+        body: the encoder, for noise on its embeddings.
         longest: the most tokens that the encoder reads.
         shown: the views of each row that the encoder reads, in order.
         couples_rows: whether the loss of a row depends on other rows of the batch, because the
@@ -60,10 +62,11 @@ class ObjectiveTask(Task):
     factors: Mapping[str, str] = field()
     rows: TokenRows | StreamRows
     vocabulary: Vocabulary
-    transform: Transform
+    transform: CheckedTransform
     representation: CheckedRepresentation
     output: Output
     head: nn.Module
+    body: EncoderBody
     longest: int
     shown: Sequence[View] = ("corrupted",)
     couples_rows: bool = False
@@ -84,8 +87,11 @@ class ObjectiveTask(Task):
 
         Objectives that differ only in their output have the same key. With a single view, one over
         the end task's rows of the step shares the end task's own pass; the traits of its
-        primitives ensure that they do not change the rows.
+        primitives ensure that they do not change the rows. Noise on embeddings may follow the
+        loss of its own objective, so it is not shared.
         """
+        if self.transform.noises:
+            return None
         if self.of_step:
             return END_TASK if self.views == 1 else None
         stages = [name for stage, name in self.factors.items() if stage != "output"]
@@ -100,6 +106,29 @@ class ObjectiveTask(Task):
         inputs = encoder_inputs(changed, corrupted.sees)
         targets = self.output.targets(corrupted)
         return Batch(inputs, targets, len(padded.ids), origin=corrupted)
+
+    def prepared(self, batch: Batch, generator: torch.Generator) -> Batch:
+        """See :meth:`aang_core.tasks.task.Task.prepared`: noise on the embeddings, if there is any.
+
+        The gradient that noise may follow is computed in single precision.
+        """
+        if not self.transform.noises:
+            return batch
+        corrupted = torch.tensor([view == "corrupted" for view in self.shown])
+        corrupted = corrupted.repeat_interleave(batch.rows // self.views)
+        embeddings = self.body.embeddings(batch.inputs["input_ids"]).detach()
+        noisy = to_device(batch.origin.ordinary & corrupted.unsqueeze(1), embeddings.device)
+
+        def gradient(noise: Tensor) -> Tensor:
+            with torch.enable_grad():
+                at = (noise * noisy.unsqueeze(2)).detach().requires_grad_()
+                features = self.body(**batch.inputs, noise=at)
+                losses = self.losses(self.head, features, batch.targets)
+                return torch.autograd.grad(losses.sums.sum(), at)[0] * noisy.unsqueeze(2)
+
+        noise = self.transform.noise(EmbeddedRows(embeddings, noisy, gradient), generator)
+        inputs = {**batch.inputs, "noise": noise * noisy.unsqueeze(2)}
+        return replace(batch, inputs=inputs)
 
     def ride(self, batches: Sequence[Batch], generator: torch.Generator) -> Mapping[str, Tensor]:
         """See :meth:`aang_core.tasks.task.Task.ride`.

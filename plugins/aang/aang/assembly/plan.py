@@ -120,8 +120,10 @@ class Plan:
         )
         alone = not getattr(weighter, "uses_auxiliaries", True)
         plan = replace(self, objectives=()) if alone else self
+        # A weighter that trains the end task alone ignores the space, and so its options: a recipe
+        # may have both.
         for name in self.config.set:
-            if name not in plan.owners:
+            if name not in self.owners:
                 hint = did_you_mean(name, plan.owners, "it uses")
                 raise ConfigError(
                     f"--set {name}.…: this run uses no primitive or weighter {name!r}; {hint}"

@@ -250,7 +250,7 @@ class OptimizerOptions(Section):
 
     lr: Rate = Field(1e-4, description="learning rate of the body")
     head_lr: Rate = Field(1e-3, description="learning rate of heads")
-    weight_decay: Decay = Field(0.01, description="weight decay of AdamW, on matrices")
+    weight_decay: Decay = Field(0.01, description="weight decay, on matrices")
     warmup: Share = Field(0.06, description="part of the steps over which the learning rate rises")
     max_grad_norm: float = Field(1.0, gt=0, description="norm that the gradient is clipped to")
 
@@ -271,6 +271,11 @@ class ScheduleOptions(OptimizerOptions):
     head_weight_decay: Decay | None = None
     """weight decay of heads; default: as the body's"""
     adam_eps: Rate = Field(1e-8, description="ε of AdamW")
+    optimizer: Literal["adamw", "sgd"] = "adamw"
+    """adamw or sgd, which needs higher rates, such as --lr 0.05 --head-lr 0.05"""
+    momentum: float = Field(0.9, ge=0, lt=1, description="momentum of SGD")
+    schedule: Literal["linear", "constant"] = "linear"
+    """learning rate after the warm-up: linear falls to zero, constant stays"""
     final_fine_tuning: Positive | None = None
     """at most this many epochs on the end task alone, from the best model, at a learning rate of
     1e-6; kept only if better on dev"""

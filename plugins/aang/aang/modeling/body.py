@@ -35,13 +35,25 @@ class EncoderBody(nn.Module):
                 module.register_forward_pre_hook(_without_pairs, with_kwargs=True)
         self.base = base
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor, **inputs: Tensor) -> Tensor:
+    @property
+    def embeddings(self) -> nn.Module:
+        """Token ids ``[B, T]`` → word embeddings ``[B, T, E]``."""
+        return self.base.get_input_embeddings()
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor,
+        noise: Tensor | None = None,
+        **inputs: Tensor,
+    ) -> Tensor:
         """Hidden states ``[B, T, H]`` of token ids ``[B, T]``.
 
         Args:
             input_ids: ``[B, T]`` int64.
             attention_mask: ``[B, T]`` bool, the real tokens, or ``[B, T, T]`` bool, which tokens
                 each token may attend to.
+            noise: ``[B, T, E]``, added to the word embeddings; None for none.
             **inputs: further arguments of the encoder, such as token types.
         """
         mask: Any = attention_mask
@@ -51,7 +63,10 @@ class EncoderBody(nn.Module):
             attention_mask = attention_mask.unsqueeze(1).expand(-1, attention_mask.shape[1], -1)
         if attention_mask.dim() == 3:
             mask = _attention_masks(self.base, attention_mask)
-        output = self.base(input_ids=input_ids, attention_mask=mask, **inputs)
+        words = {"input_ids": input_ids}
+        if noise is not None:
+            words = {"inputs_embeds": self.embeddings(input_ids) + noise}
+        output = self.base(**words, attention_mask=mask, **inputs)
         hidden: Tensor = output.last_hidden_state
         return hidden
 
@@ -85,6 +100,9 @@ class EncoderBody(nn.Module):
         tokens = max(part["input_ids"].shape[1] for part in inputs)
         three = any(part["attention_mask"].dim() == 3 for part in inputs)
         names = dict.fromkeys(name for part in inputs for name in part)
+        noise = next((part["noise"] for part in inputs if "noise" in part), None)
+        if noise is not None:
+            inputs = [_with_noise(part, noise) for part in inputs]
         return {
             name: torch.cat([_widened(part[name], tokens, three) for part in inputs])
             for name in names
@@ -152,7 +170,7 @@ def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:
     """Pad with zeros, which mean padding in a mask and are masked elsewhere.
 
     Args:
-        values: ``[B, T, ...]``.
+        values: ``[B, T, ...]``, or noise ``[B, T, E]``.
         tokens: the width to pad to.
         three: whether to turn masks ``[B, T]`` into ``[B, T, T]``.
     """
@@ -161,7 +179,15 @@ def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:
         values = values.unsqueeze(1).expand(-1, values.shape[1], -1)
     if missing == 0:
         return values
+    if values.is_floating_point():  # noise, whose last dimension is that of the embeddings
+        return functional.pad(values, (0, 0, 0, missing))
     return functional.pad(values, (0, missing) * (values.dim() - 1))
+
+
+def _with_noise(inputs: Mapping[str, Tensor], like: Tensor) -> Mapping[str, Tensor]:
+    """Inputs with noise of zeros if they have none, for a pass that they share with some."""
+    shape = (*inputs["input_ids"].shape, like.shape[2])
+    return {"noise": like.new_zeros(shape), **inputs}
 
 
 def _attention_masks(base: PreTrainedModel, sees: Tensor) -> Tensor | dict[str, Tensor]:

@@ -26,7 +26,8 @@ LISTED = 10
 TRAINED_WITH = (
     *("steps", "stop_after", "eval_every", "patience"),
     *("batch_size", "dev_batch_size", "aux_batch_size"),
-    *("lr", "head_lr", "weight_decay", "warmup", "max_grad_norm", "max_length", "seed"),
+    *("optimizer", "lr", "head_lr", "schedule", "weight_decay", "warmup", "max_grad_norm"),
+    *("max_length", "seed"),
 )
 """Options that the card lists; none of them can hold a path."""
 

@@ -168,6 +168,9 @@ def build_trainer(
                 base_optimizer(config),
                 head_weight_decay=config.head_weight_decay,
                 clip_apart=config.clip_apart,
+                optimizer=config.optimizer,
+                momentum=config.momentum,
+                schedule=config.schedule,
             ),
             schedule=Schedule(
                 config.steps,
@@ -196,7 +199,10 @@ def build_trainer(
 
 
 def base_optimizer(config: TrainConfig | PreparationConfig) -> OptimizerSettings:
-    """The optimiser settings that all trainings of a run share; stages change the rates."""
+    """The optimiser settings that all trainings of a run share; stages change the rates.
+
+    Stages and the final fine-tuning have rates of their own, which are rates of AdamW.
+    """
     return OptimizerSettings(
         lr=config.lr,
         head_lr=config.head_lr,
