@@ -13,12 +13,14 @@ class Series:
         x: horizontal coordinates.
         y: vertical coordinates, as many.
         points: whether to draw single points instead of a line.
+        spread: half of each point's error bar; empty for no error bars.
     """
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     points: bool = False
+    spread: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,13 @@ class Lines(Chart):
         series: the curves.
         mark: place and label of a vertical line; None for no line.
         y_range: ends of the vertical axis; None to fit the curves.
+        x_log: whether the horizontal axis is logarithmic.
     """
 
     series: Sequence[Series]
     mark: tuple[float, str] | None = None
     y_range: tuple[float, float] | None = None
+    x_log: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,10 +97,12 @@ class Bars(Chart):
     Attributes:
         labels: names of the bars.
         groups: name and values of each group of bars, with one value for each label.
+        spread: half of each bar's error bar, the same in every group; empty for no error bars.
     """
 
     labels: Sequence[str]
     groups: Sequence[tuple[str, Sequence[float]]]
+    spread: Sequence[float] = ()
 
     @property
     def rows(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 from aang_core.cli import printable
 from aang_core.storage import whole_file
-from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Points
+from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Points, Series
 
 ROW = 26
 """Height in pixels of a row of a chart with names on its left side."""
@@ -41,8 +41,9 @@ def plotly_figure(chart: Chart) -> Any:
                     x=list(series.x),
                     y=list(series.y),
                     name=plain(series.name),
-                    mode="markers" if series.points else "lines",
+                    mode=_mode(series),
                     line={"dash": dash},
+                    error_y={"array": list(series.spread)} if series.spread else None,
                     hovertemplate="%{y:.3f}",
                     marker={"size": 11, "symbol": "star"} if series.points else None,
                 )
@@ -53,6 +54,8 @@ def plotly_figure(chart: Chart) -> Any:
             figure.update_xaxes(unifiedhovertitle={"text": f"{chart.x_label} %{{x}}"})
             if chart.y_range is not None:
                 figure.update_yaxes(range=list(chart.y_range))
+            if chart.x_log:
+                figure.update_xaxes(type="log", tickvals=_places(chart))
         case Points():
             for name, points in chart.groups.items():
                 figure.add_scatter(
@@ -72,6 +75,7 @@ def plotly_figure(chart: Chart) -> Any:
                     x=list(values),
                     name=plain(name),
                     orientation="h",
+                    error_x={"array": list(chart.spread)} if chart.spread else None,
                     hovertemplate="%{x:.3f}",
                 )
             figure.update_layout(
@@ -108,6 +112,18 @@ def plotly_figure(chart: Chart) -> Any:
         # Every row has its name; by default plotly leaves out some on a narrow screen.
         figure.update_yaxes(autorange="reversed", type="category", dtick=1)
     return figure
+
+
+def _places(chart: Lines) -> list[float]:
+    """Where the curves have points."""
+    return sorted({x for series in chart.series for x in series.x})
+
+
+def _mode(series: Series) -> str:
+    """How plotly draws a curve; a single point is no line."""
+    if series.points:
+        return "markers"
+    return "lines+markers" if series.spread or len(series.x) == 1 else "lines"
 
 
 def _dash(number: int) -> tuple[str, str]:
@@ -151,13 +167,29 @@ def _draw(chart: Chart, figure: Any) -> None:
         case Lines():
             for i, series in enumerate(chart.series):
                 _, style = _dash(i)
-                style = "*" if series.points else style
-                axes.plot(series.x, series.y, style, label=_legend_name(series.name))
+                if series.points:
+                    style = "*"
+                elif len(series.x) == 1:
+                    style = "o"
+                elif series.spread:
+                    style += "o"
+                label = _legend_name(series.name)
+                if series.spread:
+                    axes.errorbar(
+                        series.x, series.y, series.spread, fmt=style, capsize=3, label=label
+                    )
+                else:
+                    axes.plot(series.x, series.y, style, label=label)
             if chart.mark is not None:
                 place, word = chart.mark
                 axes.axvline(place, linestyle=":", color="grey", label=word)
             if chart.y_range is not None:
                 axes.set_ylim(*chart.y_range)
+            if chart.x_log:
+                axes.set_xscale("log")
+                # Matplotlib's own labels are formulas, such as 10³.
+                axes.minorticks_off()
+                axes.set_xticks(_places(chart), [f"{place:,}" for place in _places(chart)])
             axes.legend(fontsize="small")
         case Points():
             for name, points in chart.groups.items():
@@ -171,11 +203,17 @@ def _draw(chart: Chart, figure: Any) -> None:
             height = 0.8 / len(chart.groups)
             for i, (name, values) in enumerate(chart.groups):
                 places = [place + i * height for place in range(len(chart.labels))]
-                axes.barh(places, list(values), height=height, label=_legend_name(name))
+                axes.barh(
+                    *(places, list(values), height),
+                    xerr=list(chart.spread) or None,
+                    capsize=3,
+                    label=_legend_name(name),
+                )
             middle = height * (len(chart.groups) - 1) / 2
             axes.set_yticks([p + middle for p in range(len(chart.labels))], _short(chart.labels))
             axes.invert_yaxis()
-            axes.legend(fontsize="small")
+            if len(chart.groups) > 1:
+                axes.legend(fontsize="small")
         case Heat():
             cells = [[float("nan") if v is None else v for v in row] for row in chart.z]
             image = axes.imshow(

@@ -13,6 +13,7 @@ from aang import Run
 from aang.runs import shown_score
 
 from aang_core.storage import write_file, writing
+from aang_plugin_report.charts import Chart
 from aang_plugin_report.drawing import draw_picture, plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several, losses_of, run_names
 
@@ -32,7 +33,7 @@ class Table:
     rows: Sequence[Sequence[Any]]
 
 
-def write_page(runs: Sequence[Run], path: Path) -> None:
+def write_page(runs: Sequence[Run], path: Path, results: Sequence[Chart] = ()) -> None:
     """Write the page of one run or of several together.
 
     The page contains everything it needs, plotly.js in compressed form. All names and labels are
@@ -41,6 +42,7 @@ def write_page(runs: Sequence[Run], path: Path) -> None:
     Args:
         runs: the runs.
         path: the file to write.
+        results: charts of comparisons, which come first.
 
     Raises:
         StorageError: it cannot be written.
@@ -50,7 +52,7 @@ def write_page(runs: Sequence[Run], path: Path) -> None:
     from plotly.offline import get_plotlyjs
 
     several = len(runs) > 1
-    charts = charts_of_several(runs) if several else charts_of(runs[0])
+    charts = [*results, *(charts_of_several(runs) if several else charts_of(runs[0]))]
     tables = _tables_of_several(runs) if several else tables_of(runs[0])
     drawn = {chart.key: plotly_json(chart) for chart in charts}
     templates = files("aang_plugin_report") / "templates"
@@ -76,12 +78,13 @@ def write_page(runs: Sequence[Run], path: Path) -> None:
         write_file(path, text)
 
 
-def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
+def write_figures(runs: Sequence[Run], folder: Path, results: Sequence[Chart] = ()) -> list[Path]:
     """Draw every chart as PNG and SVG.
 
     Args:
         runs: the runs.
         folder: where to put the files; created if missing.
+        results: charts of comparisons.
 
     Returns:
         The files.
@@ -93,7 +96,7 @@ def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     charts = charts_of_several(runs) if len(runs) > 1 else charts_of(runs[0])
     paths = []
-    for chart in charts:
+    for chart in [*results, *charts]:
         for kind in ("png", "svg"):
             path = folder / f"{chart.key}.{kind}"
             with writing(path):
