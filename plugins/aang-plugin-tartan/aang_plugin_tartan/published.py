@@ -11,6 +11,8 @@ MT_TARTAN: Mapping[str, Any] = {
     "weighter": "static",
     "max_length": 512,
     "batch_size": 128,
+    # For META-TARTAN alone, but here, too, so that all rows are scaled together.
+    "dev_batch_size": 128,
     # A batch as large as the end task's for each of the two auxiliary tasks.
     "aux_batch_size": 256,
     "draws_per_step": 2,
@@ -30,7 +32,6 @@ MT_TARTAN: Mapping[str, Any] = {
 META_TARTAN: Mapping[str, Any] = {
     **MT_TARTAN,
     "weighter": "meta-tartan",
-    "dev_batch_size": 128,
     "dev_head": "drawn",
     "dev_head_rows": 32,
     "dev_head_lr": 1e-3,
