@@ -211,7 +211,8 @@ def _domain_texts(run: Run) -> int:
     if (source := run.records.data.sources.get(DOMAIN)) is not None:
         return source.texts
     stages = [s for s in run.outcome.pretraining.values() if s.objective.startswith(f"{DOMAIN}/")]
-    return sum(s.texts.train + s.texts.held_out for s in stages if s.texts)
+    texts = [stage.texts for stage in stages if stage.texts is not None]
+    return sum(of.train for of in texts) + sum(of.held_out for of in texts)
 
 
 def _weights(run: Run) -> Lines | None:
