@@ -179,8 +179,9 @@ class EndTaskHead(DevHead):
 class FreshDevHead(DevHead):
     """A head with new random weights at every step, fitted to the rows that it is given.
 
-    An engine passes the step's own end-task rows, whose gradient g_E is then measured, as in
-    TARTAN's Algorithm 1. `RememberingDevHead` passes other rows. The body is fixed
+    An engine passes the step's own end-task rows, whose gradient g_E is then measured. TARTAN's
+    Algorithm 1 can be read so, or as rows of its own; its authors' code takes dev rows.
+    `RememberingDevHead` passes rows of earlier steps. The body is fixed
     during the fit, so it only needs features that are computed anyway and no pass through the body.
     Dropout is off, because φ* stands for the minimiser on its rows. Frozen parameters and buffers
     are those of the end task's head.
@@ -189,7 +190,7 @@ class FreshDevHead(DevHead):
         generator: source of the random weights, on the CPU so that a seed gives the same weights
             on every device.
         iterations: most full-batch AdamW iterations; AANG uses 10 (appendix D).
-        lr: learning rate; AANG uses 1e-2.
+        lr: learning rate; AANG uses 1e-2, TARTAN 1e-3.
         weight_decay: AANG uses 0.1.
         init_std: standard deviation of the random weights; by default that of transformers'
             ``initializer_range``.

@@ -75,7 +75,7 @@ def test_list_spaces(site: Site) -> None:
     counts = {row["name"]: row["objectives"] for row in site.json("list-spaces")}
     assert counts == {
         **{"td": 24, "td+ed": 40, "td-labels": 8, "x+y+z": 3, "full": 759},
-        **{"td+c": 42, "td+ed+c": 66, "td+u": 56},
+        **{"td+c": 42, "td+ed+c": 66, "td+u": 56, "dapt+tapt": 2},
     }
     shown = site.aang("list-spaces").stdout
     assert "td+ed" in shown
@@ -109,7 +109,7 @@ def test_list_spaces_goes_on_past_one_that_cannot_be_used(site: Site) -> None:
 
 def test_without_plugins_there_are_still_the_commands(site: Site) -> None:
     done = site.aang(
-        "list-spaces", "--json", environ={"AANG_DISABLE_PLUGINS": "contrast,task,text"}
+        "list-spaces", "--json", environ={"AANG_DISABLE_PLUGINS": "contrast,tartan,task,text"}
     )
     assert {row["distribution"] for row in json.loads(done.stdout)} == {"aang-core"}
 

@@ -78,6 +78,52 @@ RECIPES: dict[str, dict[str, Any]] = {
 }
 
 
+def like_aang_td(factored: dict[str, Any], **options: Any) -> dict[str, Any]:
+    known = RECIPES["aang-td"]
+    sets = {**known["set"], "factored": {**known["set"]["factored"], **factored}}
+    return {**known, **options, "set": sets}
+
+
+RECIPES["static-td-released"] = like_aang_td({"lr": 0.0, "end_task_lr": 0.0})
+RECIPES["aang-td-hyperpartisan"] = like_aang_td(
+    {"scaling_rows": 32},
+    **{"batch_size": 64, "dev_batch_size": 64, "aux_batch_size": 128, "dev_head_rows": 8},
+    **{"steps": 600, "metric": "accuracy"},
+)
+RECIPES["tartan-mt"] = {
+    "weighter": "static",
+    "space": "dapt+tapt",
+    "max_length": 512,
+    "batch_size": 128,
+    "aux_batch_size": 256,
+    "draws_per_step": 2,
+    "steps": 19_650,
+    "eval_every": 30,
+    "patience": 20,
+    "lr": 1e-4,
+    "head_lr": 1e-3,
+    "weight_decay": 0.01,
+    "head_weight_decay": 0.1,
+    "head_dropout": 0.1,
+    "warmup": 0.06,
+    "adam_eps": 1e-6,
+    "clip_apart": True,
+    "set": {},
+}
+RECIPES["tartan-meta"] = {
+    **RECIPES["tartan-mt"],
+    "weighter": "meta-tartan",
+    "dev_batch_size": 128,
+    "dev_head": "drawn",
+    "dev_head_rows": 32,
+    "dev_head_lr": 1e-3,
+    "dev_head_steps": 10,
+    "dev_head_weight_decay": 0.1,
+    "weights_every": 1,
+    "set": {"meta-tartan": {"lr": 1e-2}},
+}
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_number(recipe: str) -> None:
     """Also on the demo, which has its own defaults for learning rates and steps."""

@@ -124,7 +124,7 @@ def test_a_grid_of_a_plugin(tmp_path: Path) -> None:
     settings = {c.setting for c in comparison.cells if c.method == "aang"}
     assert settings == {"lr=0.0001, factored.n=2", "lr=0.001, factored.n=2"}
     without = load_plugins(disable=("aang-plugin-factored",), environ={}).registry
-    with pytest.raises(ConfigError, match=r"paper-td .aang-plugin-factored is disabled"):
+    with pytest.raises(ConfigError, match=r"no grid paper-td; .*aang-plugin-factored is disabled"):
         read_comparison(write(tmp_path, GOOD), without, grid="paper-td")
 
 
@@ -135,6 +135,25 @@ def test_the_papers_grid(tmp_path: Path) -> None:
     assert sum(c.method == "plain" for c in comparison.cells) == 2 * 2
     assert {c.config.lr for c in comparison.cells} == {1e-4}
     assert {c.config.head_lr for c in comparison.cells} == {1e-3, 1e-4}
+
+
+@pytest.mark.parametrize(
+    ("grid", "recipe", "settings"),
+    [
+        ("paper-td-ed", "aang-td+ed", 3 * 3),
+        ("paper-one-task", "bert-style", 3 * 3),
+        ("paper-mt-tartan", "tartan-mt", 3 * 3 * 2),
+        ("paper-meta-tartan", "tartan-meta", 3 * 3 * 2 * 4 * 2),
+    ],
+)
+def test_the_grids_of_the_papers_go_with_their_recipes(
+    grid: str, recipe: str, settings: int
+) -> None:
+    """Every setting is another one, and replaces what the recipe sets."""
+    cells = short_form(REGISTRY, [recipe], [], grid=grid, seeds=1).cells
+    assert len(cells) == settings
+    assert len({str(cell.config.by_name) for cell in cells}) == settings
+    assert {cell.config.lr for cell in cells} == {1e-4}
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ class Factored(StepwiseWeighter):
         end_task: the end task's card.
         auxiliaries: the cards of the objectives.
         lr: η; appendix D tries 1.0 and 0.1. In the few hundred steps of a small task 0.1 hardly
-            moves the factors.
+            moves the factors. If η and η_s are 0, nothing is measured.
         end_task_lr: η_s; appendix D tries 0.1 and 0.01. With 32 rows per step 0.1 drives λ_e
             towards 0 within 200 steps, whether the objectives help or not.
         n: number of objectives that are sampled for a step; None, or more than there are, for all.
@@ -91,6 +91,9 @@ class Factored(StepwiseWeighter):
         self._factors = Factors(auxiliaries)
         self._lr = number_option("weighter option lr", lr, low=0)
         self._end_task_lr = number_option("weighter option end_task_lr", end_task_lr, low=0)
+        if not self._lr and not self._end_task_lr:
+            # Weights that do not move need not be measured for.
+            self.signals = frozenset()
         if free not in ("always", "drawn"):
             raise ConfigError(f"weighter option free is {free!r}; give always or drawn")
         if free == "always" and draw != "weights":

@@ -1,7 +1,7 @@
 """What this plug-in registers."""
 
 from aang_core import RegisterGrid, RegisterPrimitive, RegisterRecipe, hookimpl
-from aang_plugin_factored.published import AANG_TD, AANG_TD_ED
+from aang_plugin_factored.published import AANG_TD, AANG_TD_ED, HYPERPARTISAN_TD, STATIC_TD
 
 
 @hookimpl
@@ -32,6 +32,17 @@ def aang_register_grids(register: RegisterGrid) -> None:
             "lr": (1e-4,),
         },
     )
+    register(
+        "paper-td-ed",
+        "the 9 settings of AANG-TD+ED (AANG, appendix D, table 6)",
+        {
+            "factored.lr": (1.0, 0.5, 0.1),
+            "factored.end_task_lr": (0.1,),
+            "factored.n": (6, 12, 24),
+            "head_lr": (1e-4,),
+            "lr": (1e-4,),
+        },
+    )
 
 
 @hookimpl
@@ -39,6 +50,17 @@ def aang_register_recipes(register: RegisterRecipe) -> None:
     """AANG's own systems."""
     register("aang-td", "AANG-TD as the authors' code trains it", options=AANG_TD)
     register("aang-td+ed", "AANG-TD+ED as the authors' code trains it", options=AANG_TD_ED)
+    register(
+        "aang-td-hyperpartisan",
+        "aang-td with the rows that the authors give Hyperpartisan, 64 + 128, and 8 for the dev "
+        "head",
+        options=HYPERPARTISAN_TD,
+    )
+    register(
+        "static-td-released",
+        "Static Multitask-TD as the authors' code trains it: aang-td with weights that do not move",
+        options=STATIC_TD,
+    )
     register(
         "x+y+z",
         "gpt-, xlnet- and bert-style objectives together, factored (AANG, table 2)",

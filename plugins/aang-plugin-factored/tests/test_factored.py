@@ -118,6 +118,17 @@ def test_it_asks_for_cosines_and_samples_n_or_what_there_is() -> None:
     assert Factored(END, [A, B, C], n=None).sample_size == 3
 
 
+@pytest.mark.parametrize("rates", [(0.0, 0.0), (0.5, 0.0), (0.0, 0.5)])
+def test_weights_that_do_not_move_are_not_measured_for(rates: tuple[float, float]) -> None:
+    """AANG's section 7.3: static weights save the meta-gradients."""
+    lr, end_task_lr = rates
+    weighter = Factored(END, [A, B, C], lr=lr, end_task_lr=end_task_lr)
+    check_weighter(lambda end, others: Factored(end, others, lr=lr, end_task_lr=end_task_lr))
+    bench = RecordingWorkbench("end", ["a", "b", "c"])
+    weighter.round(bench)
+    assert bench.signals == [frozenset() if rates == (0.0, 0.0) else frozenset({"cosine"})]
+
+
 def test_the_state_of_another_space_is_refused() -> None:
     state = Factored(END, [A, B, C]).state_dict()
     with pytest.raises(ConfigError, match=r"differ in: all c, transform no-op\."):

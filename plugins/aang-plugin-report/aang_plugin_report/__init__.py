@@ -8,6 +8,7 @@ command            ``aang report``
 figures, charts    the charts of one run and of several, as data; the kinds of charts
 drawing            drawing charts with plotly and matplotlib
 page, templates    the HTML page
+comparison         the charts of a comparison, from its table
 diagnosis          the figure of ``aang diagnose --plot``
 =================  ============================================================================
 

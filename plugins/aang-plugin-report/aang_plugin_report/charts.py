@@ -75,11 +75,13 @@ class Lines(Chart):
         series: the curves.
         mark: place and label of a vertical line; None for no line.
         y_range: ends of the vertical axis; None to fit the curves.
+        x_log: whether the horizontal axis is logarithmic.
     """
 
     series: Sequence[Series]
     mark: tuple[float, str] | None = None
     y_range: tuple[float, float] | None = None
+    x_log: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +102,12 @@ class Bars(Chart):
     Attributes:
         labels: names of the bars.
         groups: name and values of each group of bars, with one value for each label.
+        spread: half of each bar's error bar, the same in every group; empty for no error bars.
     """
 
     labels: Sequence[str]
     groups: Sequence[tuple[str, Sequence[float]]]
+    spread: Sequence[float] = ()
 
     @property
     def rows(self) -> int:

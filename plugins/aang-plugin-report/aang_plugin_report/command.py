@@ -21,17 +21,26 @@ PAGE = "report.html"
     "--figures", type=click.Path(path_type=Path), help="write PNG and SVG files into this folder"
 )
 def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None) -> None:
-    """Write one HTML page, which needs no network, about one run or several together."""
+    """Write one HTML page, which needs no network, about one run or several together.
+
+    The folder of a comparison stands for all of its finished runs, and its table is drawn, too.
+    """
     # Imported here, because plug-ins are loaded for every command.
     from aang import Run
 
+    from aang_plugin_report.comparison import TABLE, bars_of, runs_of
     from aang_plugin_report.page import write_figures, write_page
 
-    opened = [Run.open(run) for run in runs]
+    compared = [folder for folder in runs if (folder / TABLE).is_file()]
+    results = [chart for folder in compared for chart in bars_of(folder)]
+    folders = [
+        run for folder in runs for run in (runs_of(folder) if folder in compared else [folder])
+    ]
+    opened = [Run.open(run) for run in folders]
     if figures is not None:
-        written = write_figures(opened, figures)
+        written = write_figures(opened, figures, results)
         echo(f"{len(written)} figures are in {figures}.")
     if figures is None or out is not None:
         page = out or (runs[0] / PAGE if len(runs) == 1 else Path(PAGE))
-        write_page(opened, page)
+        write_page(opened, page, results)
         echo(f"The report is in {page}.")

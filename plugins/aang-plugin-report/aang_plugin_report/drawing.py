@@ -54,6 +54,8 @@ def plotly_figure(chart: Chart) -> Any:
             figure.update_xaxes(unifiedhovertitle={"text": f"{chart.x_label} %{{x}}"})
             if chart.y_range is not None:
                 figure.update_yaxes(range=list(chart.y_range))
+            if chart.x_log:
+                figure.update_xaxes(type="log", tickvals=_places(chart))
         case Points():
             for name, points in chart.groups.items():
                 figure.add_scatter(
@@ -73,6 +75,7 @@ def plotly_figure(chart: Chart) -> Any:
                     x=list(values),
                     name=plain(name),
                     orientation="h",
+                    error_x={"array": list(chart.spread)} if chart.spread else None,
                     hovertemplate="%{x:.3f}",
                 )
             figure.update_layout(
@@ -123,10 +126,16 @@ def plotly_figure(chart: Chart) -> Any:
     return figure
 
 
+def _places(chart: Lines) -> list[float]:
+    """Where the curves have points."""
+    return sorted({x for series in chart.series for x in series.x})
+
+
 def _mode(series: Series) -> str:
+    """How plotly draws a curve; a single point is no line."""
     if series.points:
         return "markers"
-    return "lines+markers" if series.intervals else "lines"
+    return "lines+markers" if series.intervals or len(series.x) == 1 else "lines"
 
 
 def _error(bars: tuple[list[float], list[float]] | None) -> dict[str, Any] | None:
@@ -174,7 +183,10 @@ def _draw(chart: Chart, figure: Any) -> None:
         case Lines():
             for i, series in enumerate(chart.series):
                 _, style = _dash(i)
-                style = "*" if series.points else style
+                if series.points:
+                    style = "*"
+                elif len(series.x) == 1:
+                    style = "o"
                 label = _legend_name(series.name)
                 axes.errorbar(series.x, series.y, series.bars, fmt=style, label=label)
             if chart.mark is not None:
@@ -182,6 +194,11 @@ def _draw(chart: Chart, figure: Any) -> None:
                 axes.axvline(place, linestyle=":", color="grey", label=word)
             if chart.y_range is not None:
                 axes.set_ylim(*chart.y_range)
+            if chart.x_log:
+                axes.set_xscale("log")
+                # Matplotlib's own labels are formulas, such as 10³.
+                axes.minorticks_off()
+                axes.set_xticks(_places(chart), [f"{place:,}" for place in _places(chart)])
             axes.legend(fontsize="small")
         case Points():
             for name, points in chart.groups.items():
@@ -195,11 +212,17 @@ def _draw(chart: Chart, figure: Any) -> None:
             height = 0.8 / len(chart.groups)
             for i, (name, values) in enumerate(chart.groups):
                 places = [place + i * height for place in range(len(chart.labels))]
-                axes.barh(places, list(values), height=height, label=_legend_name(name))
+                axes.barh(
+                    *(places, list(values), height),
+                    xerr=list(chart.spread) or None,
+                    capsize=3,
+                    label=_legend_name(name),
+                )
             middle = height * (len(chart.groups) - 1) / 2
             axes.set_yticks([p + middle for p in range(len(chart.labels))], _short(chart.labels))
             axes.invert_yaxis()
-            axes.legend(fontsize="small")
+            if len(chart.groups) > 1:
+                axes.legend(fontsize="small")
         case Intervals():
             rows = range(len(chart.labels))
             axes.errorbar(chart.values, rows, xerr=chart.bars, fmt="o")

@@ -1,9 +1,11 @@
 """The charts of a run, and those of several runs together."""
 
+import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Literal, TypeVar
 
 from aang import Run
@@ -24,7 +26,9 @@ ON_DEV = "end-task on dev"
 LOSS: Literal["loss"] = "loss"
 """The end task's mean loss among what an evaluation has measured; older runs lack it."""
 CURVES = 12
-"""Most objectives that the chart of losses shows; the table has all of them."""
+"""Most objectives that the charts of losses and weights show; the tables have all of them."""
+DOMAIN = "s2orc"
+"""The data that reads ``--domain``."""
 
 _MOST_WRITTEN = 20
 """Counts are written into a confusion matrix up to this many classes; more are illegible."""
@@ -35,7 +39,7 @@ def charts_of(run: Run) -> list[Chart]:
     made = [
         _scores(run),
         _losses(run),
-        _end_task_weights({"λ_e": run}),
+        _weights(run),
         *_factors(run),
         _alpha(run),
         _ranking(run),
@@ -48,7 +52,7 @@ def charts_of(run: Run) -> list[Chart]:
 def charts_of_several(runs: Sequence[Run]) -> list[Chart]:
     """The charts that compare runs."""
     named = dict(zip(run_names(runs), runs, strict=True))
-    made = [*_scores_of(runs), _end_task_weights(named), _tops(runs)]
+    made = [*_scores_of(runs), *_over_domain_text(runs), _end_task_weights(named), _tops(runs)]
     return [chart for chart in made if chart is not None]
 
 
@@ -159,6 +163,89 @@ def _losses(run: Run) -> Lines | None:
         series=[Series(name, *losses[name]) for name in shown],
         mark=_kept(run),
         alt=f"In training means between evaluations: {', '.join(ends)}.",
+    )
+
+
+def _over_domain_text(runs: Sequence[Run]) -> list[Lines]:
+    """A chart for each metric whose runs have read different amounts of in-domain text."""
+    read = {
+        metric: [run for run in runs if run.metric == metric and _domain_texts(run)]
+        for metric in dict.fromkeys(run.metric for run in runs)
+    }
+    return [
+        _score_over_texts(metric, of)
+        for metric, of in read.items()
+        if len({_domain_texts(run) for run in of}) > 1
+    ]
+
+
+def _score_over_texts(metric: str, runs: Sequence[Run]) -> Lines:
+    """Mean score over the number of in-domain texts (TARTAN, Figure 2).
+
+    A point is the mean of runs that differ in their seed alone. A curve joins the points of a
+    recipe, or of a weighter and a space, on one end task.
+    """
+    on_test = all(run.outcome.metric.test is not None for run in runs)
+    points: dict[tuple[str, int, str], list[float]] = {}
+    for run in runs:
+        of = run.outcome
+        score = of.metric.test if on_test else of.metric.dev
+        options = {k: str(v) for k, v in run.options.items() if k not in ("seed", "out")}
+        name = f"{run.records.data.task}, {of.recipe or f'{of.weighter} over {of.space}'}"
+        point = (name, _domain_texts(run), json.dumps(options))
+        points.setdefault(point, []).append(100 * (score or 0.0))
+    curves: dict[str, list[tuple[int, float, float]]] = {}
+    for (name, texts, _), scores in sorted(points.items()):
+        spread = stdev(scores) if len(scores) > 1 else 0.0
+        curves.setdefault(name, []).append((texts, fmean(scores), spread))
+    series = []
+    for name, of_curve in curves.items():
+        x, y, spreads = zip(*of_curve, strict=True)
+        ends = [(mean - half, mean + half) for mean, half in zip(y, spreads, strict=True)]
+        series.append(Series(name, x, y, intervals=ends))
+    part = "test" if on_test else "dev"
+    ends = [f"{s.name} from {s.y[0]:.2f} to {s.y[-1]:.2f}" for s in series]
+    return Lines(
+        key=f"domain-text-{metric}",
+        title=f"{part.capitalize()} {metric} over in-domain text, mean ± standard deviation",
+        x_label="in-domain texts",
+        y_label=f"{part} {metric}",
+        series=series,
+        x_log=True,
+        alt=f"From the fewest texts to the most: {', '.join(ends)}.",
+    )
+
+
+def _domain_texts(run: Run) -> int:
+    """How many in-domain texts the run has read, for its objectives or in a stage before."""
+    if (source := run.records.data.sources.get(DOMAIN)) is not None:
+        return source.texts
+    stages = [s for s in run.outcome.pretraining.values() if s.objective.startswith(f"{DOMAIN}/")]
+    texts = [stage.texts for stage in stages if stage.texts is not None]
+    return sum(of.train for of in texts) + sum(of.held_out for of in texts)
+
+
+def _weights(run: Run) -> Lines | None:
+    """The weight of every task (TARTAN, Figure 4; αVIL, Figure 3, right)."""
+    rows = _thinned(run.records.rounds)
+    if not run.records.objectives:
+        return None
+    late = run.records.mean_weights(0.5, 1)
+    shown = sorted(late, key=lambda name: -late[name])[:CURVES]
+    steps = [row.step for row in rows]
+    series = [Series(END_TASK, steps, [row.end_task_weight for row in rows])]
+    series += [Series(n, steps, [row.weights[n] for row in rows]) for n in late if n in shown]
+    first, ended = series[0].y[0], ", ".join(f"{s.name} {s.y[-1]:.3f}" for s in series)
+    few = f": the end task and the {CURVES} heaviest objectives" if len(late) > CURVES else ""
+    return Lines(
+        key="weights",
+        title=f"Weights{few}",
+        y_label="weight",
+        # From zero, because an axis fitted to weights that hardly move would show noise.
+        y_range=(0.0, 1.05 * max(max(s.y) for s in series)),
+        series=series,
+        mark=(run.outcome.best_step, "best on dev"),
+        alt=f"The end task begins with {first:.3f}. At the end: {ended}.",
     )
 
 

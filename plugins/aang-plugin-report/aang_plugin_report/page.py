@@ -90,31 +90,34 @@ class Page:
             write_file(path, text)
 
 
-def write_page(runs: Sequence[Run], path: Path) -> None:
+def write_page(runs: Sequence[Run], path: Path, results: Sequence[Chart] = ()) -> None:
     """Write the page of one run or of several together.
 
     Args:
         runs: the runs.
         path: the file to write.
+        results: charts of comparisons, which come first.
 
     Raises:
         StorageError: it cannot be written.
     """
     if len(runs) > 1:
-        page = Page(f"{len(runs)} runs", {}, charts_of_several(runs), _tables_of_several(runs))
+        charts = [*results, *charts_of_several(runs)]
+        page = Page(f"{len(runs)} runs", {}, charts, _tables_of_several(runs))
     else:
         (run,) = runs
-        notes = run.records.data.notes
-        page = Page(run.name, _facts(run), charts_of(run), tables_of(run), notes=notes)
+        charts, notes = [*results, *charts_of(run)], run.records.data.notes
+        page = Page(run.name, _facts(run), charts, tables_of(run), notes=notes)
     page.write(path)
 
 
-def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
+def write_figures(runs: Sequence[Run], folder: Path, results: Sequence[Chart] = ()) -> list[Path]:
     """Draw every chart as PNG and SVG.
 
     Args:
         runs: the runs.
         folder: where to put the files; created if missing.
+        results: charts of comparisons.
 
     Returns:
         The files.
@@ -126,7 +129,7 @@ def write_figures(runs: Sequence[Run], folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
     charts = charts_of_several(runs) if len(runs) > 1 else charts_of(runs[0])
     paths = []
-    for chart in charts:
+    for chart in [*results, *charts]:
         for kind in ("png", "svg"):
             path = folder / f"{chart.key}.{kind}"
             with writing(path):

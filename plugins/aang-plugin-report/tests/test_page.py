@@ -27,7 +27,7 @@ def test_it_loads_alone_and_draws_everything(browser: Any, run: Path) -> None:
     assert keys == {
         "scores",
         "losses",
-        "end-task-weight",
+        "weights",
         *(f"factors-{stage}" for stage in ("transform", "representation", "output")),
         "ranking",
         "cosines",
@@ -150,8 +150,8 @@ def test_zero_has_the_colour_of_the_page_and_tooltips_are_short(browser: Any, ru
         "return document.getElementById('chart-factors-output').data.map((t) => t.hovertemplate)"
     )
     assert set(browser.execute_script(curves)) == {"%{y:.3f}"}
-    ends = "return document.getElementById('chart-end-task-weight').layout.yaxis.range"
-    assert browser.execute_script(ends) == [0, 1]
+    ends = "return document.getElementById('chart-weights').layout.yaxis.range"
+    assert browser.execute_script(ends)[0] == 0
 
 
 def test_both_themes(browser: Any, run: Path) -> None:

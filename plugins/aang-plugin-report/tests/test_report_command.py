@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from aang import Run
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
+from aang_plugin_report.comparison import bars_of
 from aang_plugin_report.drawing import plotly_json
 from aang_plugin_report.figures import charts_of, charts_of_several
 
@@ -104,6 +105,71 @@ def test_what_the_charts_show_is_what_the_run_wrote(run: Path) -> None:
     assert sum(map(sum, confusion)) == 48
     tops = {chart.key: chart for chart in charts_of_several([record, record])}["tops"]
     assert sum(v == 1.0 for v in tops.groups[0][1]) == 5
+
+
+def test_the_weight_of_every_task_over_steps(run: Path) -> None:
+    """The end task's, and those of the twelve objectives that weigh most in the last half."""
+    record = Run.open(run)
+    chart = {chart.key: chart for chart in charts_of(record)}["weights"]
+    assert isinstance(chart, Lines)
+    late = record.records.mean_weights(0.5, 1)
+    heaviest = sorted(late, key=lambda name: -late[name])[:12]
+    assert {series.name for series in chart.series} == {"end-task", *heaviest}
+    for series in chart.series:
+        assert list(series.x) == list(range(1, 13))
+        assert list(series.y) == record.weights[series.name].tolist()
+
+
+def with_domain_text(run: Path, folder: Path, texts: int, seed: int, test: float) -> Path:
+    """The run as if it had read in-domain text, with another seed and test score."""
+    shutil.copytree(run, folder)
+    data = json.loads((folder / "data.json").read_text())
+    data["sources"]["s2orc"] = {"texts": texts, "cut": 0}
+    (folder / "data.json").write_text(json.dumps(data))
+    result = json.loads((folder / "result.json").read_text())
+    result["metric"]["test"] = test
+    (folder / "result.json").write_text(json.dumps(result))
+    config = (folder / "config.yaml").read_text()
+    (folder / "config.yaml").write_text(config.replace("seed: 0", f"seed: {seed}"))
+    return folder
+
+
+def test_a_comparison_and_its_scores_over_in_domain_text(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, figures = tmp_path / "comparison", tmp_path / "figures"
+    folders = [
+        with_domain_text(
+            run, root / "runs" / f"t-{texts}" / "m" / f"seed-{seed}", texts, seed, test
+        )
+        for texts, seed, test in ((100, 0, 0.25), (100, 1, 0.75), (1000, 0, 0.5))
+    ]
+    row = {"task": "t", "metric": "macro-f1", "dev": [0.1, 0.3], "on_dev": False, "seeds": [0, 1]}
+    table = [
+        {**row, "method": "base", "test": [0.5, 0.75], "permutation": None},
+        {**row, "method": "m", "test": [0.25, 0.75], "permutation": 0.25},
+        {**row, "method": "unfinished", "dev": [], "test": [], "permutation": None},
+    ]
+    (root / "table.json").write_text(json.dumps(table))
+    (bars,) = bars_of(root)
+    assert list(bars.labels) == ["base 62.50 ± 17.68", "m 50.00 ± 35.36 (0.250)"]
+    assert bars.groups == [("test", [62.5, 50.0])]
+    charts = {chart.key: chart for chart in charts_of_several([Run.open(f) for f in folders])}
+    chart = charts["domain-text-macro-f1"]
+    assert isinstance(chart, Lines)
+    (curve,) = chart.series
+    assert curve.name.endswith(", factored over td")
+    assert (list(curve.x), list(curve.y)) == ([100, 1000], [50.0, 50.0])
+    assert [(high - low) / 2 for low, high in curve.intervals] == pytest.approx([25 * 2**0.5, 0])
+    status, _, err = aang(capsys, "report", root, "--figures", figures)
+    assert status == 0, err
+    assert {"results-t.png", "domain-text-macro-f1.png"} <= {p.name for p in figures.iterdir()}
+    shown = (figures / "domain-text-macro-f1.svg").read_text(encoding="utf-8")
+    assert "<!-- 1,000 -->" in shown
+    (root / "table.json").write_text("[{}]")
+    status, _, err = aang(capsys, "report", root)
+    assert status == 2
+    assert f"{root / 'table.json'}: is damaged" in err
 
 
 def damage(folder: Path, name: str) -> None:

@@ -19,7 +19,9 @@ class MetaTartan(StepwiseWeighter):
     """One logit per task, moved by the cosine of its gradient with the dev gradient.
 
     META-TARTAN (TARTAN, section 3.2; Algorithm 1 in appendix A.3): α = softmax(w*, w_1, …), w* ← w*
-    + η cos(g_E, v), w_i ← w_i + η cos(g_i, v).
+    + η cos(g_E, v), w_i ← w_i + η cos(g_i, v). The model's step comes first, as in section 3.2 and
+    in the authors' code; A.3 moves the weights before it. Heads get the weighted gradients, as in
+    that code; in A.3 they get unweighted ones.
 
     Args:
         end_task: the end task's card.
@@ -50,7 +52,7 @@ class MetaTartan(StepwiseWeighter):
         n: int | None = None,
     ) -> None:
         self._end_task = end_task.name
-        # A.3 does not say how weights are initialised; equal logits are section 4's equal weights.
+        # A.3 starts all at 1/(n + 1). A softmax does not see what all logits have in common.
         self._logits = {card.name: 0.0 for card in (end_task, *auxiliaries)}
         self._lr = number_option("weighter option lr", lr, low=0)
         # The paper trains every task in every step. Sampling is AANG's addition (its section 5)

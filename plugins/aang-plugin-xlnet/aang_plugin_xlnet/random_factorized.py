@@ -15,8 +15,10 @@ class RandomFactorized:
 
     Args:
         pairs: instead of an order, keep each pair of tokens independently with this probability.
-            The code released with AANG does so with 0.6. The diagonal is removed; the first token
-            still sees the whole row.
+            The code released with AANG does so with 0.6, with one mask for all rows of a batch, in
+            which the first token is like any other and padding is seen. Here every row has its own
+            mask and nobody sees padding. The diagonal is removed; the first token still sees the
+            whole row.
 
     Raises:
         ConfigError: ``pairs`` is neither None nor a number in (0, 1].

@@ -230,7 +230,7 @@ class Run:
         This needs a plug-in that draws runs, such as aang-plugin-report.
 
         Args:
-            what: ``scores``, ``end-task-weight``, ``factors-transform``, ``ranking``, ``cosines``
+            what: ``scores``, ``weights``, ``factors-transform``, ``ranking``, ``cosines``
                 and so on; the weighter decides which charts there are.
 
         Returns:

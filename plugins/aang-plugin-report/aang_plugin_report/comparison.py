@@ -1,0 +1,84 @@
+"""The charts of a comparison, from the table that ``aang compare`` leaves in its folder."""
+
+from pathlib import Path
+from statistics import fmean, stdev
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from aang_core import DataError
+from aang_plugin_report.charts import Bars
+
+TABLE = "table.json"
+"""The table in a comparison's folder, by which it is known."""
+
+
+class Row(BaseModel):
+    """What a chart needs of a row of the table: a method on a task, with its scores by seed."""
+
+    task: str
+    method: str
+    metric: str
+    dev: list[float]
+    test: list[float]
+    on_dev: bool
+    permutation: float | None
+
+    @property
+    def scores(self) -> list[float]:
+        return [100 * score for score in (self.dev if self.on_dev else self.test or self.dev)]
+
+
+def bars_of(folder: Path) -> list[Bars]:
+    """A chart for each task of a comparison: its methods by mean score (AANG, Figure 3).
+
+    Args:
+        folder: the folder of the comparison.
+
+    Raises:
+        DataError: the table is damaged.
+    """
+    path = folder / TABLE
+    try:
+        rows = TypeAdapter(list[Row]).validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise DataError(
+            f"{path}: is damaged; call aang compare again, which writes it anew"
+        ) from error
+    scored = [row for row in rows if row.scores]
+    return [
+        _bars(task, [row for row in scored if row.task == task])
+        for task in dict.fromkeys(row.task for row in scored)
+    ]
+
+
+def runs_of(folder: Path) -> list[Path]:
+    """The folders of the finished runs of a comparison.
+
+    Raises:
+        DataError: no run has finished.
+    """
+    found = sorted(path.parent for path in folder.glob("runs/**/result.json"))
+    if not found:
+        raise DataError(f"{folder}: no run of this comparison has finished")
+    return found
+
+
+def _bars(task: str, rows: list[Row]) -> Bars:
+    means = [fmean(row.scores) for row in rows]
+    spread = [stdev(row.scores) if len(row.scores) > 1 else 0.0 for row in rows]
+    labels = []
+    for row, mean, half in zip(rows, means, spread, strict=True):
+        p = "" if row.permutation is None else f" ({row.permutation:.3f})"
+        labels.append(f"{row.method} {mean:.2f} ± {half:.2f}{p}")
+    tested = any(row.permutation is not None for row in rows)
+    part = "dev" if rows[0].on_dev or not rows[0].test else "test"
+    best = max(zip(means, labels, strict=True))[1]
+    return Bars(
+        key=f"results-{task}",
+        title=f"{task}: mean ± standard deviation",
+        x_label=f"{part} {rows[0].metric}{' (in brackets: p of the permutation test)' * tested}",
+        labels=labels,
+        groups=[(part, means)],
+        spread=spread,
+        alt=f"The best mean is that of {best}.",
+    )
