@@ -201,8 +201,8 @@ def _score_over_texts(metric: str, runs: Sequence[Run]) -> Lines:
     series = []
     for name, of_curve in curves.items():
         x, y, spreads = zip(*of_curve, strict=True)
-        ends = [(mean - half, mean + half) for mean, half in zip(y, spreads, strict=True)]
-        series.append(Series(name, x, y, intervals=ends))
+        bars = [(mean - half, mean + half) for mean, half in zip(y, spreads, strict=True)]
+        series.append(Series(name, x, y, intervals=bars))
     part = "test" if on_test else "dev"
     ends = [f"{s.name} from {s.y[0]:.2f} to {s.y[-1]:.2f}" for s in series]
     return Lines(
