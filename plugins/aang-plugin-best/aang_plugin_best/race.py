@@ -336,7 +336,8 @@ class Race:
 
     def read(self, candidate: Candidate, seed: int, fold: int, folder: Path, board: Board) -> None:
         """Add what a run has predicted to a board, and remove its models."""
-        lines = read_lines(LogitsOnTest, folder)
+        # A model that has not been trained is no choice.
+        lines = [line for line in read_lines(LogitsOnTest, folder) if line.step > 0]
         labels = read_part(Evaluation, folder).labels
         order = [labels.index(name) for name in board.rows.kind.labels]
         logits = np.array([line.logits for line in lines], dtype=np.float32)[:, :, order]

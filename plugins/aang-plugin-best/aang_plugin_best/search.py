@@ -44,7 +44,7 @@ from aang_plugin_best.together import (
     probabilities_of,
     temperature_of,
 )
-from aang_plugin_best.verdict import words
+from aang_plugin_best.verdict import NOT_ASKED, words
 
 OF_DATA = (
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "label_names"),
@@ -166,7 +166,7 @@ def _candidates(
     found, not_tried = [], {}
     for entry in entries:
         if asked.only and entry.name not in asked.only:
-            not_tried[entry.name] = "not asked for"
+            not_tried[entry.name] = NOT_ASKED
         elif entry.needs and not asked.options.get(entry.needs):
             not_tried[entry.name] = f"needs --{entry.needs.replace('_', '-')}"
         else:

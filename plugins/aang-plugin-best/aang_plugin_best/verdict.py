@@ -1,6 +1,6 @@
 """The verdict, in words and numbers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from aang.task_types.metrics import shown_score
@@ -10,13 +10,18 @@ from aang_plugin_best.next_steps import next_words
 BASELINES = ("plain", "tf-idf")
 """The candidates that everybody asks about."""
 
+NOT_ASKED = "not asked for"
+"""Why a candidate was not tried that ``--candidate`` leaves out."""
+
 
 def words(verdict: Mapping[str, Any]) -> Iterator[str]:
     """The verdict for people, a line each."""
     metric, chosen = verdict["metric"], verdict["chosen"]
     score = shown_score(verdict["score"], metric, verdict["interval"])
+    members = verdict["members"]
+    what = chosen if len(members) == 1 else f"{len(members)} models ({_listed(members)})"
     yield (
-        f"{chosen}: {metric} {score} over {verdict['rows']} rows, each predicted by a model that "
+        f"{what}: {metric} {score} over {verdict['rows']} rows, each predicted by a model that "
         "had not seen it"
     )
     against = verdict["against"]
@@ -30,7 +35,7 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
         )
     together = verdict["together"]
     if len(together["members"]) > 1:
-        names = ", ".join(f"{name} (seed {s}) ×{n}" for name, s, n in together["members"])
+        names = _listed(together["members"])
         how = "is" if together["confirmed"] else "is not"
         yield (
             f"  together: {names}: {shown_score(together['score'], metric)}, where the best single "
@@ -38,7 +43,8 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
             f"probability {together['chance']:.0%}, which {how} enough to choose it"
         )
     for name, why in verdict["not_tried"].items():
-        yield f"  {name}: {why}"
+        if why != NOT_ASKED:
+            yield f"  {name}: {why}"
     yield (
         f"  probabilities: calibrated with temperature {verdict['temperature']:.2f}; expected "
         f"calibration error {verdict['calibration_error']:.3f}"
@@ -52,4 +58,13 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
                 f"  {part}: {score} over {of['rows']} rows, {inside} the interval above; expected "
                 f"calibration error {of['calibration_error']:.3f}"
             )
+    if "milliseconds" in verdict:
+        yield f"  cost: {verdict['milliseconds']:.1f} ms a text, one at a time on this machine"
     yield from next_words(verdict)
+
+
+def _listed(members: Iterable[tuple[str, int, int]]) -> str:
+    """Members of an ensemble, each with its seed, and with how often it counts."""
+    return ", ".join(
+        f"{name} seed {seed}" + (f" ×{times}" if times > 1 else "") for name, seed, times in members
+    )
