@@ -219,6 +219,12 @@ class CandidateEntry(TargetEntry):
         options: the options of ``aang train`` that a trained one sets.
         needs: the option without which it is not tried, such as ``unlabelled``; empty for none.
         cost: seconds of a run in units of those of plain fine-tuning, until one is measured.
+
+    Examples:
+        >>> from aang_core import load_plugins
+        >>> contrast = load_plugins().registry.candidates.find("contrast")
+        >>> contrast.options, contrast.target
+        ({'recipe': 'contrast'}, None)
     """
 
     options: Mapping[str, Any]

@@ -30,6 +30,7 @@ def test_the_standard_primitives_and_their_traits(site: Site) -> None:
         ("transform", "mask"): (["masks-tokens"], []),
         ("transform", "replace"): (["replaces-tokens"], []),
         ("transform", "bert-op"): (["masks-tokens", "replaces-tokens"], []),
+        ("transform", "noising-embeds"): (["noises-embeddings"], []),
         ("transform", "delete"): ([], []),
         ("transform", "permute-sentences"): ([], []),
         ("transform", "infill"): (["masks-tokens"], []),

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from aang import AangBest, best
 from aang.assembly import read_end_task
 from aang.config import TrainConfig
-from aang_plugin_best import AangBest, best
 
 from aang_core import Example, ReadReport
 from tests import in_process
