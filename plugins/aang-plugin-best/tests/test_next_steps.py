@@ -16,7 +16,7 @@ from aang_core import Example, ReadReport
 from tests import in_process
 from tests.one_layer_encoder import write_one_layer_encoder
 
-pytestmark = pytest.mark.full
+pytestmark = pytest.mark.release
 
 CLASSES = ("tkinter", "email")
 

@@ -112,7 +112,7 @@ def command(tmp_path: Path) -> list[str]:
     ]
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_a_search_makes_the_best_set_a_candidate(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,7 +134,7 @@ def test_a_search_makes_the_best_set_a_candidate(
     assert json.loads((tmp_path / "best" / "objectives.json").read_text()) == found
 
 
-@pytest.mark.full
+@pytest.mark.release
 def test_a_search_that_is_killed_goes_on_with_the_same_sets(
     command: list[str], tmp_path: Path
 ) -> None:
