@@ -11,6 +11,16 @@ import mkdocs_gen_files
 
 ROOT = Path(__file__).parents[2]
 
+NOTES = [
+    "tests/reliability.md",
+    *(
+        str(path.relative_to(ROOT))
+        for path in sorted((ROOT / "benchmarks" / "results").rglob("*.*"))
+        if path.suffix in {".md", ".png"}
+    ),
+]
+"""What pages link to as their sources: on the site, but neither in its navigation nor searched."""
+
 ELSEWHERE = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
@@ -31,6 +41,7 @@ ELSEWHERE = {
         for path in sorted((ROOT / "examples" / "plugins").glob("**/*.*"))
         if path.suffix in {".md", ".py", ".toml", ".yaml"} and "tests" not in path.parts
     },
+    **{name: name for name in NOTES},
 }
 """File in the tree → page of the site."""
 
@@ -136,12 +147,14 @@ def rewritten(text: str, source: Path, page: str) -> str:
 
 
 for file, page in ELSEWHERE.items():
-    text = (ROOT / file).read_text(encoding="utf-8")
+    content = (ROOT / file).read_bytes()
     if file.endswith(".md"):
         # The card starts with metadata for the hub, which mkdocs would read as its own.
-        text = rewritten(re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL), ROOT / file, page)
-    with mkdocs_gen_files.open(page, "w") as out:
-        out.write(text)
+        text = re.sub(r"\A---\n.*?\n---\n", "", content.decode(), flags=re.DOTALL)
+        searched = "---\nsearch:\n  exclude: true\n---\n" if file in NOTES else ""
+        content = (searched + rewritten(text, ROOT / file, page)).encode()
+    with mkdocs_gen_files.open(page, "wb") as out:
+        out.write(content)
 
 for source in sorted((ROOT / "docs").rglob("*.md")):
     page = str(source.relative_to(ROOT / "docs"))

@@ -13,6 +13,8 @@ PAGES = sorted(
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "benchmarks" / "results").glob("*.md"),
+        ROOT / "tests" / "reliability.md",
         *(ROOT / "plugins").glob("*/README.md"),
     ]
 )
