@@ -40,6 +40,7 @@ IN_REFERENCE = {
     "aang_core/objectives/stages/__init__.py": "reference/stages.md",
     "aang_core/tasks/weighting.py": "reference/weighters.md",
     "aang_core/tasks/workbench.py": "reference/weighters.md",
+    "aang_core/cli/__init__.py": "reference/for-commands.md",
     "aang_core/gradients/engine.py": "reference/for-commands.md",
     "plugins/aang/aang/task_types/task_type.py": "reference/for-commands.md",
 }
