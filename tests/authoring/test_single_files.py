@@ -14,8 +14,8 @@ from aang_testing import (
 from torch import nn
 
 from aang_core import ReadReport, ShownRows, TaskCard, TensorTask, load_plugins
-from aang_core.gradients import EndTaskHead, EngineSettings, Segment, StreamEngine
 from tests.authoring.installation import EXAMPLES
+from tests.support.gradients import EndTaskHead, EngineSettings, Segment, StreamEngine
 
 FOLDER = EXAMPLES[0].parent
 FILES = sorted(FOLDER.glob("*.py"))
