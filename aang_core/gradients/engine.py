@@ -62,11 +62,15 @@ class GradientEngine(Protocol):
     ) -> GradientStatistics | None:
         """Leave Σ coefficient · ∇loss in ``.grad`` of every parameter of the body and the heads.
 
-        ``.grad`` is empty when it is called. It fits the dev head and tells it of the segments that
-        it shall remember, as `StreamEngine.step` does.
+        ``.grad`` is empty when it is called. A task with coefficient 0 is measured and leaves
+        nothing there, not even zeros, which an optimiser would take for a gradient. Given ``dev``,
+        the engine fits the dev head to the end task's rows and sends the gradient of the dev loss
+        through it, by the trained parameters of the body, to ``dev_head.smoothed``, which returns
+        v. With or without ``dev``, ``dev_head.observe`` then receives features and batches of every
+        segment that has ``remember``.
 
         Args:
-            end: the end task's rows.
+            end: the end task's rows; tasks in ``riders`` train on the same rows in the same pass.
             auxiliaries: the auxiliary tasks' rows.
             dev: rows of the end task's dev set to measure against; None for a step without v, which
                 fits no dev head.

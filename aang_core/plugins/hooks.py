@@ -28,7 +28,7 @@ from aang_core.plugins.primitive import (
 )
 from aang_core.plugins.registry import did_you_mean
 
-PLUGIN_API = 2
+PLUGIN_API = 1
 """The version of the plug-in interface.
 
 It is increased when plug-ins written for the previous version would no longer work.
@@ -37,8 +37,8 @@ It is increased when plug-ins written for the previous version would no longer w
 DECLARATION = "AANG_PLUGIN_API"
 """Name of the constant with which a plug-in's module declares the version it was written for."""
 
-CHANGES = f"docs/plugin-interface/version-{PLUGIN_API}.md"
-"""The page of the documentation that says what the latest version changed."""
+CHANGES = "CHANGELOG.md"
+"""The file that says what a new version of the interface changed."""
 
 
 _NAME = re.compile(r"[a-z0-9-]+")

@@ -29,7 +29,7 @@ ELSEWHERE = {
     "CITATION.cff": "CITATION.cff",
     "plugins/aang/aang/assets/demo-encoder/README.md": "model-card.md",
     **{
-        str(path.relative_to(ROOT)): f"plugins/{path.parent.name}.md"
+        str(path.relative_to(ROOT)): f"standard-plugins/{path.parent.name}.md"
         for path in sorted((ROOT / "plugins").glob("*/README.md"))
     },
     **{
@@ -46,12 +46,14 @@ ELSEWHERE = {
 """File in the tree → page of the site."""
 
 IN_REFERENCE = {
-    "plugins": "plugins/index.md",
+    "plugins": "standard-plugins/index.md",
     "aang_core/hookspecs.py": "reference/hooks.md",
     "aang_core/objectives/stages/__init__.py": "reference/stages.md",
     "aang_core/tasks/weighting.py": "reference/weighters.md",
     "aang_core/tasks/workbench.py": "reference/weighters.md",
     "aang_core/cli/__init__.py": "reference/for-commands.md",
+    "aang_core/gradients/engine.py": "reference/for-commands.md",
+    "plugins/aang/aang/task_types/task_type.py": "reference/for-commands.md",
 }
 """Source file or folder → the page that documents it."""
 
@@ -110,6 +112,7 @@ REFERENCE = {
             *index_of("aang.assembly"),
             *index_of("aang.corpora"),
             *index_of("aang.modeling"),
+            "aang.task_types.task_type",
             "aang_core.gradients",
         ],
     ),
@@ -165,7 +168,7 @@ for name, (title, modules) in REFERENCE.items():
     with mkdocs_gen_files.open(f"reference/{name}.md", "w") as out:
         out.write(f"# {title}\n\n" + "\n\n".join(f"::: {module}" for module in modules) + "\n")
 
-with mkdocs_gen_files.open("plugins/index.md", "w") as out:
+with mkdocs_gen_files.open("standard-plugins/index.md", "w") as out:
     out.write("# Standard plug-ins\n\n")
     for readme in sorted((ROOT / "plugins").glob("*/README.md")):
         name, summary = readme.parent.name, readme.read_text(encoding="utf-8").split("\n\n")[1]

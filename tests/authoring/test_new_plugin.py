@@ -8,7 +8,6 @@ from click.testing import CliRunner
 
 from aang_core import Stage
 from tests.authoring.installation import installed, run
-from tests.docs.documents import ROOT
 from tests.support.commands import aang
 from tests.support.plugins import write_plugin
 
@@ -33,31 +32,6 @@ def test_a_new_plugin_of_every_stage_passes_its_own_tests(tmp_path: Path) -> Non
     listed = run(environment, "aang_core", "list-primitives", "--json")
     for stage in STAGES:
         assert f'"my-{stage}"' in listed.stdout
-
-
-@pytest.mark.full
-def test_the_smallest_plugin_is_sixteen_lines_and_trains(tmp_path: Path) -> None:
-    """The package in the documentation: a name, an entry point, a transform."""
-    folder = ROOT / "docs" / "smallest-plugin"
-    files = [folder / "pyproject.toml", folder / "aang_plugin_echo.py"]
-    lines = [line for file in files for line in file.read_text().splitlines() if line.strip()]
-    assert len(lines) <= 16
-    copy = tmp_path / "echo"
-    copy.mkdir()
-    for file in files:
-        (copy / file.name).write_text(file.read_text(), encoding="utf-8")
-    environment = installed(tmp_path / "site", copy)
-    checked = run(environment, "aang_core", "check-plugin", "aang-plugin-echo")
-    assert checked.returncode == 0, checked.stdout + checked.stderr
-    assert "6 of 6" in checked.stdout
-    done = run(
-        environment,
-        *("aang_core", "train", "--space", "task/echo/bidirectional/denoise", "--quiet"),
-        *("--weighter", "static", "--steps", 1, "--eval-every", 1, "--batch-size", 2),
-        *("--aux-batch-size", 2, "--max-length", 16, "--out", tmp_path / "run"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert "task/echo/bidirectional/denoise" in (tmp_path / "run" / "weights.jsonl").read_text()
 
 
 def test_names_that_are_taken_are_noted(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.support.model import load_tokenizer
 DEMO_ENCODER = ROOT / "plugins" / "aang" / "aang" / "assets" / "demo-encoder"
 PARAGRAPHS = [
     " ".join(paragraph.split())
-    for paragraph in without_code(ROOT / "docs" / "writing-plugins.md").split("\n\n")
+    for paragraph in without_code(ROOT / "docs" / "plugins.md").split("\n\n")
 ]
 
 

@@ -1,4 +1,4 @@
-"""The tutorial of docs/writing-plugins.md, followed word for word."""
+"""The tutorial of docs/plugins.md, followed word for word."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from textwrap import dedent
 
 from tests.docs.documents import ROOT
 
-PAGE = ROOT / "docs" / "writing-plugins.md"
+PAGE = ROOT / "docs" / "plugins.md"
 MODULE = Path("aang-plugin-whole-words/aang_plugin_whole_words.py")
 TEST = Path("aang-plugin-whole-words/test_whole_words.py")
 
@@ -25,19 +25,23 @@ def blocks(heading: str) -> list[tuple[str, str]]:
 def follow(
     folder: Path, environment: Mapping[str, str], install: Callable[[str], None] | None = None
 ) -> None:
-    """Do in ``folder`` what "Ten minutes to your own" says, and see what it shows.
+    """Do in ``folder`` what "A tested objective in ten minutes" says, and see what it shows.
 
     install: takes the place of commands that begin with ``pip install``.
     """
-    for language, block in blocks("Ten minutes to your own"):
-        if language == "python":
+    for language, block in blocks("A tested objective in ten minutes"):
+        if language == "python" and "def test_" in block:
+            with (folder / TEST).open("a", encoding="utf-8") as test:
+                test.write(f"\n\n{block}")
+        elif language == "python":
             _replace_the_class(folder / MODULE, block)
         elif language == "console":
             # Each command stands before what it shows.
             for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
                 command, shown = part.split("\n", 1)
                 output = run_block(command, folder, environment)
-                assert re.fullmatch(re.escape(shown).replace("…", ".*"), output), output
+                shows = re.escape(shown).replace("…", ".*")
+                assert re.fullmatch(shows, output, flags=re.DOTALL), output
         else:
             for command in block.splitlines():
                 if install is not None and command.startswith("pip install"):

@@ -36,13 +36,12 @@ def test_any_other_version_is_refused(version: object, says: str) -> None:
 def test_the_version_is_the_same_wherever_it_is_stated() -> None:
     """In the documentation and in the examples, whose authors copy it."""
     assert (ROOT / CHANGES).is_file()
-    pages = [ROOT / "docs" / "writing-plugins.md", ROOT / CHANGES]
     modules = list((ROOT / "examples" / "plugins").glob("*/*.py"))
     stated: dict[Path, list[str]] = {
         path: [
             line for line in path.read_text(encoding="utf-8").splitlines() if DECLARATION in line
         ]
-        for path in (*pages, *modules)
+        for path in (ROOT / "docs" / "plugins.md", *modules)
     }
     for path, lines in stated.items():
         assert any(f"{DECLARATION} = {PLUGIN_API}" in line for line in lines), path

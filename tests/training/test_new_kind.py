@@ -1,35 +1,18 @@
-"""A kind of end task that a plug-in adds, as the documentation writes it, in every command."""
+"""A kind of end task that a plug-in adds, that of ``examples/plugins``, in every command."""
 
 import json
 from pathlib import Path
 
-import pytest
 from transformers import AutoModelForSequenceClassification
 
-from tests.docs.code_blocks import blocks
 from tests.docs.documents import ROOT
 from tests.training.conftest import Aang
 
-PAGE = ROOT / "docs" / "plugin-interface" / "kinds-of-tasks.md"
-
-
-@pytest.fixture
-def plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for block in blocks(PAGE):
-        if block.heading:
-            (tmp_path / block.heading).write_text(block.text, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    return tmp_path / "aang_plugin_ordinal.py"
-
-
-def test_the_plugin_is_under_80_lines(plugin: Path) -> None:
-    files = [plugin, plugin.with_name("ordinal_grades.py"), plugin.with_name("pyproject.toml")]
-    lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
-    assert len([line for line in lines if line.strip()]) < 80
+PLUGIN = ROOT / "examples" / "plugins" / "aang_plugin_ordinal.py"
 
 
 def test_a_new_kind_from_files_to_predictions(
-    aang: Aang, plugin: Path, task_files: Path, encoder: Path, tmp_path: Path
+    aang: Aang, task_files: Path, encoder: Path, tmp_path: Path
 ) -> None:
     """It is recorded, saved and recognised again; where it is not known, one line says so."""
     for part in ("train", "dev"):
@@ -40,16 +23,16 @@ def test_a_new_kind_from_files_to_predictions(
     data, run = [f"{tmp_path / part}.jsonl" for part in ("train", "dev")], tmp_path / "run"
     asked = ["train", "--train", data[0], "--dev", data[1], "--task-type", "ordinal"]
     asked += ["--model", str(encoder), "--steps", "2", "--max-length", "32", "--out", str(run)]
-    done = aang("--plugin", plugin, *asked, "--weighter", "single-task", "--quiet", "--json")
+    done = aang("--plugin", PLUGIN, *asked, "--weighter", "single-task", "--quiet", "--json")
     assert done.status == 0, done.err
     assert json.loads(done.out)["metric"]["name"] == "kappa"
     assert json.loads((run / "data.json").read_text())["task_type"] == "ordinal"
     saved = AutoModelForSequenceClassification.from_pretrained(run / "model")
     assert list(saved.config.id2label.values()) == ["1", "2", "3"]
-    done = aang("--plugin", plugin, "evaluate", run, "--data", data[1], "--json")
+    done = aang("--plugin", PLUGIN, "evaluate", run, "--data", data[1], "--json")
     assert done.status == 0, done.err
     assert json.loads(done.out)["scores"].keys() == {"kappa", "accuracy"}
-    done = aang("--plugin", plugin, "predict", run, "A text.")
+    done = aang("--plugin", PLUGIN, "predict", run, "A text.")
     assert json.loads(done.out)["predicted"] in ("1", "2", "3"), done.err
     done = aang("predict", run / "model", "A text.")
     assert done.status == 2
@@ -62,6 +45,6 @@ def test_a_new_kind_from_files_to_predictions(
     del written["end_task"]
     config.write_text(json.dumps(written), encoding="utf-8")
     (run / "model.json").unlink()
-    done = aang("--plugin", plugin, "predict", run, "A text.")
+    done = aang("--plugin", PLUGIN, "predict", run, "A text.")
     assert done.status == 2, "a kind whose mark is missing must not be taken for another"
     assert "was trained as ordinal" in done.err

@@ -9,6 +9,7 @@ import yaml
 from aang import AangClassifier, Run, train
 
 from aang_core import AmbiguousNameError, ConfigError, PluginError, UnknownNameError, load_plugins
+from tests.docs.documents import ROOT
 from tests.support.plugins import DISABLE_VARIABLE, LOAD_VARIABLE, checks_of
 from tests.support.runs import recorded_config, resolve_config
 from tests.training.conftest import Aang
@@ -109,6 +110,18 @@ def test_a_training_with_options_of_a_plugin(
     }
     # A run is read without its plug-ins, too.
     assert Run.open(run).config.steps == 2
+
+
+def test_the_example_trains_the_bias_terms_alone(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    plugin = ROOT / "examples" / "plugins" / "aang_plugin_bitfit.py"
+    options = ["--plugin", plugin, "train", *train_options, *SMALL, "--bitfit", "--out"]
+    refused = aang(*options, tmp_path / "refused", "--from-scratch")
+    assert "--from-scratch makes them at random" in refused.err
+    done = aang(*options, tmp_path / "run")
+    assert done.status == 0, done.err
+    assert "bias terms alone are trained: " in done.err
 
 
 @pytest.mark.parametrize(

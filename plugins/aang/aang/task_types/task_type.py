@@ -107,7 +107,9 @@ class TaskType(ABC):
     label for every token. Labels are what :meth:`encode` made of them: ``[N, ...]`` or ``[N, T]``.
 
     A kind of your own has ``name``, ``metrics``, ``baseline`` and the abstract methods.
-    The rest has defaults.
+    The rest has defaults. ``aang train`` without a recipe, space or weighter trains it on the space
+    ``td`` with the weighter ``factored``, because the output of the recipe ``contrast`` requires
+    the trait ``end-task:single-label``, which only the kind of that name has.
 
     Attributes:
         labels: the name of each number that the head computes, such as the classes of train.
@@ -203,7 +205,11 @@ class TaskType(ABC):
         return cls(labels) if getattr(config, "end_task", None) == cls.name else None
 
     def finish(self, model: Any) -> None:
-        """Make a trained transformers model, in place, compute and say what people expect."""
+        """Make a trained transformers model, in place, compute and say what people expect.
+
+        A kind that writes more calls this, too: :meth:`of_model` recognises ``end_task``. One that
+        derives from `SingleLabel`, which writes nothing, takes both methods from `TaskType`.
+        """
         model.config.end_task = self.name
 
     def undo_finish(self, model: Any, config: Any) -> str | None:
@@ -307,7 +313,11 @@ class TaskType(ABC):
 
     @abstractmethod
     def losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
-        """The loss of each row."""
+        """The loss of each row.
+
+        Targets whose class is in ``unseen`` have loss 0 and count 0. Logits may be in half
+        precision; compute with ``logits.float()``.
+        """
 
     def tuned(self, labels: Tensor, logits: Tensor, metric: Metric) -> Self:
         """This kind, decoding as is best by ``metric`` on these dev rows."""
