@@ -63,6 +63,9 @@ CHEAP = {
 }
 """Commands that train nothing."""
 
+OF_SERVERS = {"fastapi", "onnxruntime"}
+"""Packages that only a server needs, and nothing here."""
+
 PICTURES = {
     "objectives layer (text)                       tasks layer (any domain)",
     "plugins/*        one family of ideas each: stages, weighters, engines, kinds of task, "
@@ -181,6 +184,8 @@ def _python(block: Block, folder: Path, registry: Registry) -> None:
 
 
 def _resolve(module: str, name: str | None, folder: Path) -> None:
+    if module in OF_SERVERS:
+        return
     with _importable(folder):
         found = importlib.import_module(module)
     assert name is None or hasattr(found, name), f"{module} has no {name}"
