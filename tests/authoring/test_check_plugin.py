@@ -70,16 +70,11 @@ BAD = {
     "no summary": (('"masks", Mine', '"", Mine'), ["FAILED  it loads", "summary"]),
     "an undecorated hook": (("@hookimpl", ""), ["FAILED  it loads", "not decorated"]),
     "another interface": (
-        ("class Mine:", "AANG_PLUGIN_API = 3\n    class Mine:"),
-        ["FAILED  it loads", "version 3 of the plug-in interface", "update the older of the two"],
-    ),
-    "an older interface": (
-        ("class Mine:", "AANG_PLUGIN_API = 1\n    class Mine:"),
+        ("class Mine:", "AANG_PLUGIN_API = 2\n    class Mine:"),
         [
             "FAILED  it loads",
-            "version 1 of the plug-in interface, and this core has version 2",
-            "docs/plugin-interface/version-2.md says what changed",
-            "declare AANG_PLUGIN_API = 2",
+            "version 2 of the plug-in interface, and this core has version 1",
+            "AANG_PLUGIN_API = 1",
         ],
     ),
     "an illegal objective": (

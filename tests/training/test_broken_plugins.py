@@ -71,12 +71,8 @@ KINDS = {
         ("transform 'mine' is registered twice; rename one of the two",),
     ),
     "wrong-api-version": Kind(
-        "AANG_PLUGIN_API = 3\n" + GOOD,
-        ("version 3 of the plug-in interface", "update the older of the two"),
-    ),
-    "old-api-version": Kind(
-        "AANG_PLUGIN_API = 1\n" + GOOD,
-        ("version 1 of the plug-in interface", "version-2.md"),
+        "AANG_PLUGIN_API = 2\n" + GOOD,
+        ("version 2 of the plug-in interface", "update the older of the two"),
     ),
     "no-such-target": Kind(
         GOOD,

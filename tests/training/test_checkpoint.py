@@ -178,7 +178,6 @@ def test_the_clock_goes_on_from_what_it_was(tmp_path: Path) -> None:
 
 
 def test_another_format_is_refused_in_one_line(tmp_path: Path) -> None:
-    """As all those are that earlier versions saved."""
     save_checkpoint(tmp_path, trainer({}))
     rest = tmp_path / "state.json"
     state = json.loads(rest.read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from aang_core import CorruptedRows, HeadBuilder, RowLosses
 
-AANG_PLUGIN_API = 2
+AANG_PLUGIN_API = 1
 NO_TARGET = -100  # The label that torch's cross-entropy ignores.
 
 

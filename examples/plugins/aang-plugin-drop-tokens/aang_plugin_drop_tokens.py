@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from aang_core import Corruption, Vocabulary
 
-AANG_PLUGIN_API = 2
+AANG_PLUGIN_API = 1
 
 
 class DropTokens:

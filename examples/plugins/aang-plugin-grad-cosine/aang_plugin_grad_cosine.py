@@ -16,7 +16,7 @@ from aang_core import (
     sample_size_option,
 )
 
-AANG_PLUGIN_API = 2
+AANG_PLUGIN_API = 1
 
 
 class GradCosine(StepwiseWeighter):

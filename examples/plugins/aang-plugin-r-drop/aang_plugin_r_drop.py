@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from aang_core import CorruptedRows, HeadBuilder, RowLosses, View
 
-AANG_PLUGIN_API = 2
+AANG_PLUGIN_API = 1
 
 
 class RDrop:
