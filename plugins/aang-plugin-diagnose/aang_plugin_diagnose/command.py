@@ -55,8 +55,8 @@ class _Diagnosis(TrainingCommand):
 @click.option(
     "--bound",
     is_flag=True,
-    help="also measure the smoothness of every loss, and compute the bound of Theorem 4.1 for a "
-    "training with --steps, --lr, --warmup and --schedule",
+    help="also compute the bound of Theorem 4.1, for a training with --steps, --lr, --warmup and "
+    "--schedule",
 )
 @click.option("--plot", type=click.Path(path_type=Path), help="write a figure, .html, .png, .svg")
 @click.option("--quiet", is_flag=True, help="no progress, no notes")

@@ -113,8 +113,8 @@ class DataOptions(Section):
     out_of_domain: Several = Field((), description="file, folder or glob of generic text")
     unlabelled: Several = Field(
         (),
-        description="file, folder or glob of texts like the end task's own, without labels; "
-        f"{REST} is the training rows that --train-rows leaves out",
+        description="texts like the end task's own, without labels: a file, folder or glob, or "
+        f"{REST} for the rows that --train-rows leaves out",
     )
 
     @property
@@ -375,6 +375,16 @@ SECTIONS = (
     *(RowOptions, GradientOptions, RunOptions),
 )
 """The sections in the order of ``aang train --help``."""
+
+
+COMMON = frozenset(
+    {
+        *("train", "dev", "test", "dataset", "text", "text_pair", "label", "unlabelled"),
+        *("model", "max_length", "recipe", "space", "weighter", "set"),
+        *("seed", "steps", "minutes", "lr", "batch_size", "device", "out"),
+    }
+)
+"""The options that ``--help`` shows, of whatever command has them; ``--help-all`` shows all."""
 
 
 # pydantic takes the fields of the last base first.
