@@ -180,7 +180,7 @@ class Race:
             if todo and not self._train(todo, seed):
                 return
             alive = [c for c in alive if c.name not in self.failed]
-            if todo and all(self._has(c, seed, fold) for c in alive):
+            if todo and alive and all(self._has(c, seed, fold) for c in alive):
                 alive = self._promising(alive)
 
     def _todo(
