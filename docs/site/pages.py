@@ -19,7 +19,7 @@ ELSEWHERE = {
     "CITATION.cff": "CITATION.cff",
     "plugins/aang/aang/assets/demo-encoder/README.md": "model-card.md",
     **{
-        str(path.relative_to(ROOT)): f"plugins/{path.parent.name}.md"
+        str(path.relative_to(ROOT)): f"standard-plugins/{path.parent.name}.md"
         for path in sorted((ROOT / "plugins").glob("*/README.md"))
     },
     **{
@@ -35,7 +35,7 @@ ELSEWHERE = {
 """File in the tree → page of the site."""
 
 IN_REFERENCE = {
-    "plugins": "plugins/index.md",
+    "plugins": "standard-plugins/index.md",
     "aang_core/hookspecs.py": "reference/hooks.md",
     "aang_core/objectives/stages/__init__.py": "reference/stages.md",
     "aang_core/tasks/weighting.py": "reference/weighters.md",
@@ -72,7 +72,6 @@ REFERENCE = {
         "Weighters",
         [
             "aang_core.tasks.weighting",
-            "aang_core.tasks.workbench",
             "aang_core.tasks.workbench",
             "aang_core.plugins.primitive",
         ],
@@ -152,7 +151,7 @@ for name, (title, modules) in REFERENCE.items():
     with mkdocs_gen_files.open(f"reference/{name}.md", "w") as out:
         out.write(f"# {title}\n\n" + "\n\n".join(f"::: {module}" for module in modules) + "\n")
 
-with mkdocs_gen_files.open("plugins/index.md", "w") as out:
+with mkdocs_gen_files.open("standard-plugins/index.md", "w") as out:
     out.write("# Standard plug-ins\n\n")
     for readme in sorted((ROOT / "plugins").glob("*/README.md")):
         name, summary = readme.parent.name, readme.read_text(encoding="utf-8").split("\n\n")[1]
