@@ -89,8 +89,8 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
 
 def _wrong_contents(folder: Path, reason: str) -> DataError:
     return DataError(
-        f"{folder}: its checksums are right, but not its contents, which training cannot have "
-        f"saved: {reason}. Remove it to go on from the checkpoint before"
+        f"{folder}: its checksums are right, but training cannot have saved its contents: "
+        f"{reason}. Remove it to resume from the checkpoint before it"
     )
 
 

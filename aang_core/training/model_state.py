@@ -58,9 +58,9 @@ class FrozenPart:
         if digest == self.digest:
             return
         raise DataError(
-            "the encoder has changed since the training began: those of its weights that are not "
-            "trained are different now. The checkpoint leaves them to the encoder and is worth "
-            "nothing without them. Put the encoder back as it was, or start a new training"
+            "the frozen weights of the encoder have changed since the training began. The "
+            "checkpoint does not hold them, so it needs the same encoder: restore that, or start a "
+            "new training"
         )
 
 
