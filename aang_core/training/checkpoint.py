@@ -131,7 +131,7 @@ def _other_place(first: str, other: str) -> str:
         )
     names = [name for name in expected["texts"] if expected["texts"][name] != found["texts"][name]]
     return (
-        f"the texts after the checkpoint ({', '.join(names)}) are others than in the first "
+        f"the texts after the checkpoint ({', '.join(names)}) differ from those of the first "
         "process, so a file has changed there"
     )
 

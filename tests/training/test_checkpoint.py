@@ -206,5 +206,7 @@ def test_what_is_not_trained_is_not_saved(tmp_path: Path) -> None:
     again = trainer({}, frozen=True)
     load_checkpoint(tmp_path, again)
     assert same(whole.state_dict(), again.state_dict())
-    with pytest.raises(DataError, match=r"the encoder has changed since .* Put the encoder back"):
+    with pytest.raises(
+        DataError, match=r"the frozen weights of the encoder have changed since .* restore that"
+    ):
         load_checkpoint(tmp_path, trainer({}, seed=9, frozen=True))

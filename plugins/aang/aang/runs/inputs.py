@@ -124,8 +124,8 @@ def recorded_inputs(folder: Path) -> Inputs | None:
     except FileNotFoundError:
         if any(folder.glob("**/checkpoints/*")):
             raise DataError(
-                f"--resume {folder}: {Inputs.file} is missing, so there is no record of the data and "
-                "options that the run began with; start a new run"
+                f"--resume {folder}: {Inputs.file} is missing, so there is no record of the "
+                "data and options that the run began with; start a new run"
             ) from None
         return None
 
@@ -179,9 +179,9 @@ def _changes(before: Inputs, now: Inputs) -> list[str]:
     elif changed := _differing(before.data, now.data):
         changes.append(f"the data has changed ({', '.join(changed)})")
     compared = {
-        "the classes are others": before.classes != now.classes,
+        "there are other classes": before.classes != now.classes,
         "the encoder has other weights": before.encoder != now.encoder,
-        "the objectives are others": before.objectives != now.objectives,
+        "there are other objectives": before.objectives != now.objectives,
     }
     return [*changes, *(phrase for phrase, differs in compared.items() if differs)]
 
