@@ -25,7 +25,7 @@ CLOCK = "clock.json"
 LOGS = "logs.json"
 """How long the logs of the run were, with checksums; in its own file, as one has times."""
 
-FORMAT = 1
+FORMAT = 4
 """Version of the format, raised when the state's layout changes; others are refused."""
 
 _OF_WRONG_VALUES = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
