@@ -96,8 +96,8 @@ def make_trainer(
         settings: the options.
         evaluate: returns the dev scores of the current model.
         score: the dev metric over a number of dev rows, for weighters that ask for it.
-        watching: what is told of rounds and evaluations, saves, and ends training in time; if its
-            clock has a limit, the learning rates follow it.
+        watching: observers, checkpoints and the clock; if the clock has a limit, the learning
+            rates follow it.
         processes: the processes that share the training.
 
     Returns:

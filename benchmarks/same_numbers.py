@@ -132,12 +132,14 @@ def predictions(data: Path, run: Path) -> str:
 
 
 def surface() -> dict[str, str]:
-    """The help of every command, and the public names."""
+    """The help of every command with all of its options, and the public names."""
     names = {module: "\n".join(importlib.import_module(module).__all__) for module in PUBLIC}
     overview = _said("--help")
     lines = overview.partition("Commands:\n")[2].splitlines()
     commands = [line.split()[0] for line in lines if line.startswith("  ") and line[2] != " "]
-    return {**names, "aang": overview, **{name: _said(name, "--help") for name in commands}}
+    helps = {name: _said(name, "--help") for name in commands}
+    rare = {name: _said(name, "--help-all") for name in commands if "--help-all" in helps[name]}
+    return {**names, "aang": overview, **helps, **rare}
 
 
 def _said(*arguments: object) -> str:

@@ -18,6 +18,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from aang_core.cli.output import echo, printable
+from aang_core.cli.rare_options import HELP_ALL, RareOption
 from aang_core.errors import AangError, SharedError, UnknownNameError
 from aang_core.plugins import Plugins, load_plugins
 from aang_core.plugins.primitive import CORE, Entry, TargetEntry
@@ -137,6 +138,8 @@ class AangGroup(click.Group):
         found = entry.load()
         if not isinstance(found, click.Command):
             raise entry.fault(f"{entry.target} is not a click command")
+        if HELP_ALL not in found.params and any(isinstance(p, RareOption) for p in found.params):
+            found.params.append(HELP_ALL)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -1,4 +1,4 @@
-"""``aang`` itself, whatever becomes of its standard streams, and an interrupt at any moment."""
+"""The ``aang`` program, with closed or full standard streams and interrupts at any moment."""
 
 import errno
 import os

@@ -37,9 +37,6 @@ It is increased when plug-ins written for the previous version would no longer w
 DECLARATION = "AANG_PLUGIN_API"
 """Name of the constant with which a plug-in's module declares the version it was written for."""
 
-CHANGES = "CHANGELOG.md"
-"""The file that says what a new version of the interface changed."""
-
 
 _NAME = re.compile(r"[a-z0-9-]+")
 # Spaces and recipes may be combinations, such as td+ed and dapt+tapt.
@@ -112,9 +109,8 @@ def check_plugin_api(module: object) -> None:
     if written_for != PLUGIN_API:
         raise PluginError(
             f"it was written for version {written_for} of the plug-in interface, and this core has "
-            f"version {PLUGIN_API}; update the older of the two. For the plug-in's authors: "
-            f"{CHANGES} says what changed; when the plug-in suits that, declare "
-            f"{DECLARATION} = {PLUGIN_API}"
+            f"version {PLUGIN_API}; update the older of the two. Its authors declare the version "
+            f"with {DECLARATION} = {PLUGIN_API}"
         )
 
 

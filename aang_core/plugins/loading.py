@@ -152,8 +152,8 @@ def load_plugins(
         elif candidate.slot in owners:
             first = owners[candidate.slot]
             reason = (
-                f"{first} has an entry point {origin.entry_point} too and comes first; "
-                f"--disable-plugin {first.distribution} gives way to this one"
+                f"{first} has the same entry point {origin.entry_point} and is loaded instead; "
+                f"--disable-plugin {first.distribution} loads this one"
             )
             records.append(PluginRecord(origin, "shadowed", reason))
         else:
@@ -320,9 +320,8 @@ def _import_file(path: Path) -> object:
             beside = path.with_name(error.name)
             if beside.is_dir() or beside.with_suffix(".py").is_file():
                 raise PluginError(
-                    f"it imports {error.name}, which is beside it, and a plug-in from a file "
-                    "imports nothing from its folder; put all into the one file, or install a "
-                    "package"
+                    f"it imports {error.name} from its folder, which a plug-in in a single file "
+                    "cannot do; put everything into the file, or install it as a package"
                 ) from error
         raise
     return module

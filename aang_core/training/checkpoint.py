@@ -89,8 +89,8 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
 
 def _wrong_contents(folder: Path, reason: str) -> DataError:
     return DataError(
-        f"{folder}: its checksums are right, but not its contents, which training cannot have "
-        f"saved: {reason}. Remove it to go on from the checkpoint before"
+        f"{folder}: its checksums are right, but training cannot have saved its contents: "
+        f"{reason}. Remove it to resume from the checkpoint before it"
     )
 
 
@@ -131,7 +131,7 @@ def _other_place(first: str, other: str) -> str:
         )
     names = [name for name in expected["texts"] if expected["texts"][name] != found["texts"][name]]
     return (
-        f"the texts after the checkpoint ({', '.join(names)}) are others than in the first "
+        f"the texts after the checkpoint ({', '.join(names)}) differ from those of the first "
         "process, so a file has changed there"
     )
 

@@ -46,24 +46,21 @@ class FrozenPart:
             digest.update(flat.view(torch.uint8).numpy().data)
         return digest.hexdigest()
 
-    def check(self, digest: str | None, saved: Mapping[Tensor, Tensor]) -> None:
+    def check(self, digest: str | None) -> None:
         """Refuse the checkpoint of a training whose frozen parameters had other values.
 
         Args:
-            digest: what `digest` was when it was saved; None in checkpoints of earlier versions.
-            saved: the values of those of them that it holds, as earlier versions saved them.
+            digest: what `digest` was when it was saved.
 
         Raises:
             DataError: they had other values.
         """
-        if digest in (None, self.digest) and all(
-            torch.equal(tensor.detach().cpu(), value) for tensor, value in saved.items()
-        ):
+        if digest == self.digest:
             return
         raise DataError(
-            "the encoder has changed since the training began: those of its weights that are not "
-            "trained are different now. The checkpoint leaves them to the encoder and is worth "
-            "nothing without them. Put the encoder back as it was, or start a new training"
+            "the frozen weights of the encoder have changed since the training began. The "
+            "checkpoint does not hold them, so it needs the same encoder: restore that, or start a "
+            "new training"
         )
 
 
@@ -107,14 +104,12 @@ class ModelState:
             DataError: the state belongs to other modules, or to other frozen parameters.
         """
         saved = state["module"]
-        every = dict(self._named_tensors())
-        named = {n: t for n, t in every.items() if not self._frozen.holds(t)}
-        frozen = every.keys() - named.keys()
-        differing = (every.keys() ^ saved.keys()) - frozen
+        named = {n: t for n, t in self._named_tensors() if not self._frozen.holds(t)}
+        differing = named.keys() ^ saved.keys()
         differing |= {n for n in named.keys() & saved.keys() if saved[n].shape != named[n].shape}
         if differing:
             raise DataError(f"belongs to another model or space; they differ in {min(differing)!r}")
-        self._frozen.check(state.get("frozen"), {every[n]: saved[n] for n in frozen & saved.keys()})
+        self._frozen.check(state["frozen"])
         self._optimization.load_schedule(state["schedule"])
         for name, tensor in named.items():
             tensor.copy_(saved[name])

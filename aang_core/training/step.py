@@ -270,7 +270,8 @@ class StepRunner:
             )
         self.limit_rows(now // 2)
         _log.warning(
-            "step %d: not enough memory (%s); the same rows again, at most %d at once from now on",
+            "step %d: not enough memory (%s); trying the same rows again, at most %d at once from "
+            "now on",
             *(step, reason, now // 2),
         )
 

@@ -86,7 +86,6 @@ REFERENCE = {
         [
             "aang_core.tasks.weighting",
             "aang_core.tasks.workbench",
-            "aang_core.tasks.workbench",
             "aang_core.plugins.primitive",
         ],
     ),

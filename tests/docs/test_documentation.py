@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -12,7 +13,6 @@ import pytest
 from aang_core import AangError, Plugins, Registry, load_plugins, load_space
 from tests.docs.documents import PAGES, ROOT, aang_commands, anchors, relative_links, tables
 from tests.support.commands import aang
-from tests.support.runs import schema_of
 
 
 @pytest.fixture(scope="module")
@@ -161,17 +161,7 @@ def test_the_readme_of_a_plugin_names_what_it_brings(registry: Registry) -> None
             assert f"`{primitive.name}`" in readme.read_text(encoding="utf-8"), primitive
 
 
-def test_every_option_of_train_is_in_the_table_with_its_default() -> None:
-    found: dict[str, str] = {}
-    for table in tables(ROOT / "docs" / "options.md"):
-        pairs = zip(table.column("option"), table.column("default"), strict=True)
-        found.update({option.strip("`"): default.strip("`") for option, default in pairs})
-    expected = {
-        f"--{name.replace('_', '-')}": field.default
-        for name, field in schema_of(load_plugins(environ={}).registry).model_fields.items()
-    }
-    for option, default in expected.items():
-        shown = "–" if default is None or default in ((), {}) else str(default)
-        assert found.get(option) == shown, option
-    of_the_command = {"--quiet", "--json", "--resume", "--accept-changes", "--dry-run"}
-    assert set(found) - set(expected) == of_the_command
+def test_the_page_of_options_is_that_of_the_schema() -> None:
+    """If not: python docs/site/options_page.py."""
+    written = runpy.run_path(str(ROOT / "docs" / "site" / "options_page.py"))
+    assert written["options_page"]() == written["PAGE"].read_text(encoding="utf-8")

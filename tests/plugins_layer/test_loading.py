@@ -71,7 +71,7 @@ def test_the_second_distribution_with_an_entry_point_is_shadowed(
         status, error = rows["aang-plugin-bbb"]
         assert status == "shadowed"
         assert error is not None
-        assert "aang-plugin-aaa 1.0 has an entry point same too" in error
+        assert "aang-plugin-aaa 1.0 has the same entry point same" in error
         assert "aang-plugin-bbb" not in site.primitives(environ=environ)
 
 
@@ -83,8 +83,11 @@ def test_a_distribution_that_keeps_out_a_built_in_plugin_is_told(site: Site) -> 
         # A list is about plug-ins, so it has the notice in it.
         told = done.stdout if command == ["list-primitives"] else done.stderr
         assert "Plug-in tartan (aang-plugin-tartan" in told
-        assert "is not loaded: aang-aaa 1.0 has an entry point tartan too and comes first" in told
-        assert "--disable-plugin aang-aaa gives way to this one" in told
+        assert (
+            "is not loaded: aang-aaa 1.0 has the same entry point tartan and is loaded instead"
+            in told
+        )
+        assert "--disable-plugin aang-aaa loads this one" in told
     assert "not loaded" not in site.aang("--disable-plugin", "aang-aaa", "list-primitives").stdout
 
 
@@ -277,7 +280,7 @@ def test_a_local_file_cannot_import_what_is_beside_it(
         if row["distribution"] == "mine.py"
     ]
     assert row["status"] == "failed"
-    assert row["error"].startswith("it imports beside, which is beside it, and a plug-in from")
+    assert row["error"].startswith("it imports beside from its folder, which a plug-in in")
 
 
 def test_a_module_belongs_to_the_plugin_of_its_package() -> None:

@@ -109,7 +109,7 @@ def test_the_help_lists_the_recipes_of_all_plugins(site: Site) -> None:
             register("mine", "a recipe of somebody else's", options={"steps": 3})
         """,
     )
-    shown = site.aang("train", "--help")
+    shown = site.aang("train", "--help-all")
     assert shown.returncode == 0, shown.stderr
     recipes = shown.stdout.partition("Recipes:")[2]
     assert "a recipe of somebody else's" in recipes

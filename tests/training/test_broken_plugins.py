@@ -74,10 +74,6 @@ KINDS = {
         "AANG_PLUGIN_API = 2\n" + GOOD,
         ("version 2 of the plug-in interface", "update the older of the two"),
     ),
-    "old-api-version": Kind(
-        "AANG_PLUGIN_API = 0\n" + GOOD,
-        ("version 0 of the plug-in interface", "CHANGELOG.md"),
-    ),
     "no-such-target": Kind(
         GOOD,
         needed=(

@@ -143,7 +143,7 @@ def other_option(path: Path) -> None:
         (
             "mine.yaml",
             lambda path: path.write_text(SPACE.format("[denoise]")),
-            "the objectives are others",
+            "there are other objectives",
         ),
         ("run/config.yaml", other_option, "--lr was 0.0001 and is 0.5"),
     ],
@@ -162,7 +162,7 @@ def test_what_has_changed_is_named(
     done = aang("train", "--resume", interrupted.run)
     assert done.status == 2
     assert told in done.err
-    assert "--accept-changes goes on" in done.err
+    assert "--accept-changes continues" in done.err
     assert {p: p.read_bytes() for p in interrupted.run.rglob("*") if p.is_file()} == before
 
 

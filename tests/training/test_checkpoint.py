@@ -178,7 +178,6 @@ def test_the_clock_goes_on_from_what_it_was(tmp_path: Path) -> None:
 
 
 def test_another_format_is_refused_in_one_line(tmp_path: Path) -> None:
-    """As all those are that earlier versions saved."""
     save_checkpoint(tmp_path, trainer({}))
     rest = tmp_path / "state.json"
     state = json.loads(rest.read_text(encoding="utf-8"))
@@ -207,5 +206,7 @@ def test_what_is_not_trained_is_not_saved(tmp_path: Path) -> None:
     again = trainer({}, frozen=True)
     load_checkpoint(tmp_path, again)
     assert same(whole.state_dict(), again.state_dict())
-    with pytest.raises(DataError, match=r"the encoder has changed since .* Put the encoder back"):
+    with pytest.raises(
+        DataError, match=r"the frozen weights of the encoder have changed since .* restore that"
+    ):
         load_checkpoint(tmp_path, trainer({}, seed=9, frozen=True))

@@ -77,14 +77,14 @@ def plugin(tmp_path: Path) -> Path:
 
 
 def test_the_help_lists_them_under_their_plugin(aang: Aang, plugin: Path) -> None:
-    said = aang("--plugin", plugin, "train", "--help").out
+    said = aang("--plugin", plugin, "train", "--help-all").out
     _, _, after = said.partition("Options of shouting.py ")
     section, _, _ = after.partition("\n\n")
     for words in ("--shout / --no-shout", "--volume FLOAT", "how loud", "--shout-to TEXT"):
         assert words in section
     # It trains nothing that is reported.
-    assert "--shout-to" not in aang("--plugin", plugin, "diagnose", "--help").out
-    assert "--volume" in aang("--plugin", plugin, "diagnose", "--help").out
+    assert "--shout-to" not in aang("--plugin", plugin, "diagnose", "--help-all").out
+    assert "--volume" in aang("--plugin", plugin, "diagnose", "--help-all").out
 
 
 def test_a_training_with_options_of_a_plugin(

@@ -211,7 +211,7 @@ def test_an_input_without_rows(
     data.write_text(content)
     done = aang("predict", classifier, "--data", data, "--format", "csv")
     assert done.out.splitlines() == [",".join(header)]
-    assert f"note: {data}: there is no text in it, and so no prediction" in done.err
+    assert f"note: {data}: holds no text, so nothing was predicted" in done.err
     aang("predict", classifier, "--data", data, "--out", tmp_path / "out.csv")
     table = pd.read_csv(tmp_path / "out.csv")
     assert (len(table), list(table.columns)) == (0, header)

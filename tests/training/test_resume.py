@@ -130,9 +130,9 @@ def test_another_encoder_under_the_same_name_is_refused(
     weights["bert.embeddings.word_embeddings.weight"][7] += 0.01
     save_file(weights, own / "model.safetensors", metadata={"format": "pt"})
     for accept, said in (
-        ([], "--accept-changes goes on"),
-        (["--accept-changes"], "Put the encoder back"),
-        ([], "Put the encoder back"),
+        ([], "--accept-changes continues"),
+        (["--accept-changes"], "restore that"),
+        ([], "restore that"),
     ):
         done = aang("train", "--resume", run, *accept)
         assert done.status == 2
@@ -262,7 +262,7 @@ def test_bad_input(aang: Aang, whole: Path, tmp_path: Path) -> None:
     assert "has finished" in done.err
     done = aang("train", "--resume", whole, "--steps", 3)
     assert done.status == 2
-    assert "leave the others out" in done.err
+    assert "leave out all but" in done.err
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

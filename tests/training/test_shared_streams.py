@@ -167,7 +167,7 @@ OTHERS = {
     removed: f"--domain: {LAST} is missing, or differs in name or size",
     longer: f"--domain: {LAST} is missing, or differs in name or size",
     changed: "it has other data (s2orc) than the first process; process 0 runs on",
-    later: "s2orc: the next 40 texts are others than in the first process, so a file has changed",
+    later: "s2orc: the next 40 texts differ from those of the first process, so a file has changed",
 }
 
 
@@ -252,7 +252,7 @@ def test_a_process_that_would_go_on_with_another_text(
     config.write_text(before.replace(str(shards), str(text)), encoding="utf-8")
     line = refused(forks.together(*both(stopped, theirs)))
     start = f"Error: process 1 of 2, on {socket.gethostname()}: "
-    assert line.startswith(f"{start}the texts after the checkpoint (s2orc) are others than in")
+    assert line.startswith(f"{start}the texts after the checkpoint (s2orc) differ from those of")
 
 
 @pytest.mark.full

@@ -18,6 +18,6 @@ def aang_register_weighters(register: RegisterPrimitive) -> None:
     )
     register(
         "dwa",
-        "weighs tasks up whose losses fall slowly (Dynamic Weight Average)",
+        "gives tasks more weight whose losses fall slowly (Dynamic Weight Average)",
         "aang_plugin_balance.dwa:DynamicWeightAverage",
     )

@@ -51,7 +51,7 @@ _LEFT_OUT = (
     "--answer-at",
     type=float,
     metavar="ACCURACY",
-    help="leave predictions empty that are less sure than it takes to be right in this share",
+    help="leave uncertain predictions empty, so that the others reach this accuracy",
 )
 @click.option(
     "--out",

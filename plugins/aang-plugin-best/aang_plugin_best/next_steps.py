@@ -160,8 +160,8 @@ def _answer_words(wanted: Mapping[str, Any]) -> str:
     accuracy, checked = wanted["accuracy"], wanted["checked"]
     if wanted["threshold"] is None:
         return (
-            f"answers with accuracy {accuracy:g}: none; no threshold reaches it, so every "
-            "prediction is empty. Ask for less with --answer-at"
+            f"answers with accuracy {accuracy:g}: no threshold reaches it, so every prediction is "
+            "empty; give --answer-at a lower accuracy"
         )
     found = "none" if checked["accuracy"] is None else f"{checked['accuracy']:.3f}"
     return (

@@ -160,7 +160,7 @@ def load_quick(folder: Path, max_length: int) -> Any:
     own = {"numpy.dtype"}
     if strange := sorted(set(get_untrusted_types(file=file)) - own):
         raise ConfigError(
-            f"{file}: holds {strange[0]}, which is none of scikit-learn's types and could run code"
+            f"{file}: holds {strange[0]}, which is not a type of scikit-learn and could run code"
         )
     model = load(file, trusted=sorted(own))
     if (folder / "encoder").is_dir():

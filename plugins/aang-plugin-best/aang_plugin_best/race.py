@@ -180,7 +180,7 @@ class Race:
             if todo and not self._train(todo, seed):
                 return
             alive = [c for c in alive if c.name not in self.failed]
-            if todo and all(self._has(c, seed, fold) for c in alive):
+            if todo and alive and all(self._has(c, seed, fold) for c in alive):
                 alive = self._promising(alive)
 
     def _todo(
@@ -247,7 +247,7 @@ class Race:
                 continue
             if seed == 0:
                 minutes = (self.clock.limit + needed + refit - self.clock.left) / 60
-                self._stop(candidate, f"no time: it would need --minutes {math.ceil(minutes)}")
+                self._stop(candidate, f"no time: it needs --minutes {math.ceil(minutes)}")
             needed -= left * one / self.runs.launcher.at_once
         return [c for c in alive if c in kept]
 
@@ -363,7 +363,7 @@ class Race:
 
     def _stop(self, candidate: Candidate, why: str) -> None:
         self.stopped[candidate.name] = why
-        self.tell(f"{candidate.name}: stops here, {why}")
+        self.tell(f"{candidate.name}: stopped, {why}")
 
     def _has_failed(self, name: str, error: str) -> None:
         self.failed[name] = error

@@ -175,8 +175,8 @@ def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:
     classes = rows.kind.labels
     if len(truth) < FEWEST_ROWS:
         raise DataError(
-            f"there are {len(truth)} labelled rows; aang best needs {FEWEST_ROWS}, and some "
-            "hundreds to tell ways apart"
+            f"there are {len(truth)} labelled rows; aang best needs at least {FEWEST_ROWS}, and "
+            "a few hundred to see a difference between candidates"
         )
     for number, name in enumerate(classes):
         of_class = groups[truth == number]

@@ -139,8 +139,8 @@ class Search:
         rows, task = read_labelled(config, registry, report, asked.group, asked.keep_dev)
         if config.model is None and not without_data:
             report.note(
-                "no --model is given, so the small encoder of the demo is used, which has read "
-                "Python documentation only; roberta-base, say, knows more"
+                "no --model is given, so the small encoder of the demo is used. It has read only "
+                "Python documentation; a general one, such as roberta-base, will do better"
             )
         candidates, not_tried = _candidates(asked, rows, registry)
         for candidate in candidates:

@@ -155,6 +155,26 @@ def test_a_candidate_that_fails_does_not_end_the_race(
     assert verdict["against"]["majority"]["chance"] > 0.9
 
 
+@pytest.mark.full
+def test_a_training_that_fails_does_not_end_the_race(
+    aang: Aang, data: list[str], tmp_path: Path
+) -> None:
+    """Nor if it was the last one that was to be trained: contrast compares the rows of a pass."""
+    plugin = tmp_path / "mine.py"
+    plugin.write_text(
+        "from aang_core import hookimpl\n\n"
+        "@hookimpl\n"
+        "def aang_register_candidates(register):\n"
+        "    register('unfit', 'fails', options={'recipe': 'contrast', 'micro_batch_size': 1})\n"
+    )
+    root = tmp_path / "best"
+    done = aang("--plugin", plugin, "best", *data, "--candidate", "unfit", *QUICK, "--out", root)
+    assert done.returncode == 0, done.stderr
+    verdict = verdict_in(root)
+    assert "--micro-batch-size 1" in verdict["not_tried"]["unfit"]
+    assert verdict["chosen"] == "tf-idf"
+
+
 def test_other_rows_are_refused(aang: Aang, data: list[str], tmp_path: Path) -> None:
     command = ["best", *data, *QUICK, "--out", tmp_path / "best"]
     assert aang(*command).returncode == 0

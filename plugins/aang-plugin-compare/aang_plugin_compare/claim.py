@@ -68,7 +68,7 @@ def lay_claim(path: Path, attempt: int, node: str) -> Claim:
     before = read_claim(path)
     if before is not None and before.attempt >= attempt:
         raise LockedError(
-            f"{path}: attempt {attempt} comes too late, {before.attempt} is under way on "
+            f"{path}: attempt {attempt} is outdated; attempt {before.attempt} is running on "
             f"{before.node}"
         )
     holders = [*(before.holders if before is not None else ()), Holder.this()]

@@ -64,7 +64,7 @@ class ControlResult(BaseModel):
         control: its name, also in the table.
         quick: whether it is a quick control, which is not tested against the baseline.
         seed: the seed.
-        metric: its scores; results of earlier versions have no intervals.
+        metric: its scores.
         setting: the setting that was chosen.
         tried: number of settings.
         seconds: seconds that all settings took together.

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from aang_core import ConfigError
-from aang_core.cli import echo
+from aang_core.cli import RareOption, echo
 from aang_plugin_compare.claim import attempts_so_far
 
 _ATTEMPT = re.compile(r"attempt [0-9]+ on ")
@@ -227,17 +227,25 @@ _LAUNCHER_OPTIONS = (
     ),
     click.option(
         "--address",
+        cls=RareOption,
         metavar="HOST:PORT",
         help="address of the Ray cluster, or auto for this machine's",
     ),
     click.option(
-        "--cpus-per-run", type=click.IntRange(min=1), help="CPUs per run on Ray; default: 1"
+        "--cpus-per-run",
+        cls=RareOption,
+        type=click.IntRange(min=1),
+        help="CPUs per run on Ray; default: 1",
     ),
     click.option(
-        "--gpus-per-run", type=click.FloatRange(min=0), help="GPUs per run on Ray; default: 0"
+        "--gpus-per-run",
+        cls=RareOption,
+        type=click.FloatRange(min=0),
+        help="GPUs per run on Ray; default: 0",
     ),
     click.option(
         "--trust-remote-code",
+        cls=RareOption,
         is_flag=True,
         help="run the Python code that comes with the model, for models that have some",
     ),

@@ -52,7 +52,7 @@ def test_a_later_attempt_counts_and_an_earlier_one_cannot_come_back(tmp_path: Pa
     lay_claim(path, 2, "b")
     assert is_overtaken(path, 1)
     assert not is_overtaken(path, 2)
-    with pytest.raises(LockedError, match="attempt 1 comes too late, 2 is under way on b"):
+    with pytest.raises(LockedError, match="attempt 1 is outdated; attempt 2 is running on b"):
         lay_claim(path, 1, "a")
     path.write_text("", encoding="utf-8")
     assert not is_overtaken(path, 1), "one that is just being written says nothing"
@@ -174,7 +174,7 @@ def test_it_is_killed_when_it_is_overtaken(
     one_attempt.begin(1)
     with pytest.raises(SystemExit, match="2"):
         one_attempt.begin(1)
-    assert "attempt 1 comes too late" in capsys.readouterr().err
+    assert "attempt 1 is outdated" in capsys.readouterr().err
     assert one_attempt.told() == signal.SIGKILL
 
 

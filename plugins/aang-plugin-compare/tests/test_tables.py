@@ -59,7 +59,7 @@ def entries(tmp_path: Path) -> list[Entry]:
 
 
 def test_intervals_of_runs_stand_beside_their_means(tmp_path: Path) -> None:
-    """The means of their ends; runs of earlier versions have none."""
+    """The means of their ends."""
     plan = comparison(tmp_path)
     for cell in plan.cells:
         finish(tmp_path, cell.folder, 0.6, 0.5)

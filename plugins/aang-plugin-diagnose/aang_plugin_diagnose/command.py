@@ -11,6 +11,7 @@ from aang.config import TrainConfig, read_config_file, resolve_config
 
 from aang_core.cli.app import output_of_plugins
 from aang_core.cli.output import echo, note, print_table
+from aang_core.cli.rare_options import RareOption
 from aang_core.errors import ConfigError, UnknownNameError
 from aang_core.plugins import Plugins
 
@@ -48,6 +49,7 @@ class _Diagnosis(TrainingCommand):
 )
 @click.option(
     "--sort",
+    cls=RareOption,
     type=click.Choice(["distance", "cosine", "norm"]),
     default="distance",
     help="rank by rising distance, falling cosine or rising norm  [default: distance]",
@@ -55,8 +57,8 @@ class _Diagnosis(TrainingCommand):
 @click.option(
     "--bound",
     is_flag=True,
-    help="also measure the smoothness of every loss, and compute the bound of Theorem 4.1 for a "
-    "training with --steps, --lr, --warmup and --schedule",
+    help="also compute the bound of Theorem 4.1, for a training with --steps, --lr, --warmup and "
+    "--schedule",
 )
 @click.option("--plot", type=click.Path(path_type=Path), help="write a figure, .html, .png, .svg")
 @click.option("--quiet", is_flag=True, help="no progress, no notes")

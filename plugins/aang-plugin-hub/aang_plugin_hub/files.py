@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from aang import Run
-from aang.runs import Origins, card_of, longest_text
+from aang.runs import Origins, card_of
 from huggingface_hub import CommitOperationAdd
 
 from aang_core import DataError
@@ -38,7 +38,7 @@ def additions(run: Run, origins: Origins) -> list[CommitOperationAdd]:
 
 
 def _content(path: Path, run: Run, origins: Origins) -> Path | bytes:
-    """The file itself, or its content with the run's length and without the paths in it."""
+    """The file itself, or its content without the paths in it."""
     if path.suffix == ".md":
         return card_of(run, origins).encode()
     if path.suffix != ".json" or path.name in _VOCABULARIES:
@@ -48,9 +48,6 @@ def _content(path: Path, run: Run, origins: Origins) -> Path | bytes:
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: is damaged: {error}") from error
     cleaned = _cleaned(settings, "", run, origins)
-    if path.name == "tokenizer_config.json":
-        # Runs of earlier versions have saved what the encoder takes.
-        cleaned["model_max_length"] = longest_text(run)
     if cleaned == settings:
         return path
     return json.dumps(cleaned, indent=2, ensure_ascii=False).encode() + b"\n"

@@ -156,17 +156,6 @@ def test_a_push_is_one_commit_of_the_model_and_its_card(
     assert (hub.folder / "ada/reviews/visibility").read_text() == "private"
 
 
-def test_a_run_of_an_earlier_version_is_pushed_with_its_length(
-    aang: Aang, hub: LocalHub, run: Path
-) -> None:
-    """Its tokenizer names what the encoder takes."""
-    file = run / "model" / "tokenizer_config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"model_max_length": 256}))
-    assert aang("push", run, "reviews").status == 0
-    pushed = json.loads((hub.folder / "ada/reviews/tokenizer_config.json").read_text())
-    assert pushed["model_max_length"] == 16
-
-
 def test_the_card(aang: Aang, hub: LocalHub, run: Path) -> None:
     done = aang("push", run, "reviews")
     assert done.status == 0, done.err

@@ -24,7 +24,7 @@ RowT = TypeVar("RowT")
 END_TASK = "end-task"
 ON_DEV = "end-task on dev"
 LOSS: Literal["loss"] = "loss"
-"""The end task's mean loss among what an evaluation has measured; older runs lack it."""
+"""The end task's mean loss among what an evaluation has measured."""
 CURVES = 12
 """Most objectives that the charts of losses and weights show; the tables have all of them."""
 DOMAIN = "s2orc"

@@ -73,7 +73,7 @@ def all_failed(which: str, last: Tried, root: Path) -> ConfigError:
     """
     return ConfigError(
         f"{which} have failed, the last with: {last.error}. Failed runs are not tried again; when "
-        f"the cause is mended, remove {root} and call aang tune again"
+        f"the cause is fixed, remove {root} and call aang tune again"
     )
 
 

@@ -189,7 +189,7 @@ def test_failures_are_told_and_do_not_stop_it(registry: Registry, tmp_path: Path
             searched(tmp_path / "all", search_over(registry, lr="1.0..9.0"))
         assert str(refused.value) == (
             "the first 3 runs have failed, the last with: Error: diverged. Failed runs are not "
-            f"tried again; when the cause is mended, remove {tmp_path / 'all'} and call aang tune "
+            f"tried again; when the cause is fixed, remove {tmp_path / 'all'} and call aang tune "
             "again"
         )
 

@@ -10,5 +10,7 @@ def aang_register_commands(register: RegisterCommand) -> None:
     register("evaluate", "Evaluate a trained classifier.", "aang.cli.evaluate:evaluate")
     register("predict", "Predict the labels of texts.", "aang.cli.predict:predict")
     register(
-        "doctor", "Say what this machine has, to paste into an issue.", "aang.cli.doctor:doctor"
+        "doctor",
+        "Show versions, devices and plug-ins, to paste into an issue.",
+        "aang.cli.doctor:doctor",
     )

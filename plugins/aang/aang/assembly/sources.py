@@ -145,8 +145,8 @@ def prepare_sources(
         unlabelled = UnlabelledTexts(places, columns, task, report)
     if config.model is None and not config.is_demo:
         report.note(
-            "no --model is given, so the small encoder of the demo is trained, which has read "
-            "Python documentation only; roberta-base, say, knows more"
+            "no --model is given, so the small encoder of the demo is trained. It has read only "
+            "Python documentation; a general one, such as roberta-base, will do better"
         )
     as_shipped = config.model is None and config.train_rows is None and not config.train_on_dev
     comparable = config.is_demo and as_shipped and not config.from_scratch and config.test_score

@@ -89,8 +89,8 @@ class StreamRows:
                 self._processes.refuse_if_different(
                     self.digest,
                     lambda first, other: (
-                        f"{self._name}: the next {self._buffer} texts are others than in the first "
-                        "process, so a file has changed there, or could not be read"
+                        f"{self._name}: the next {self._buffer} texts differ from those of the "
+                        "first process, so a file has changed there, or could not be read"
                     ),
                 )
 

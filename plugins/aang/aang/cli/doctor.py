@@ -27,7 +27,7 @@ VARIABLES = (
 """Environment variables that change what AANG does; none of them holds a secret."""
 
 
-@click.command(short_help="Say what this machine has, to paste into an issue.")
+@click.command(short_help="Show versions, devices and plug-ins, to paste into an issue.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 @click.pass_obj
 def doctor(plugins: Plugins, as_json: bool) -> None:

@@ -104,4 +104,4 @@ def _counted(
         progress(count, None)
     if not count:
         source = "standard input" if str(data) == "-" else data
-        report.note(f"{source}: there is no text in it, and so no prediction")
+        report.note(f"{source}: holds no text, so nothing was predicted")

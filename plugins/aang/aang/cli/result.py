@@ -79,7 +79,7 @@ def _about_training(run: "Run") -> Iterator[str]:
             "it is on new texts:"
         )
     elif outcome.best_step == 0:
-        yield "No step of training beat the model that it began with on dev, so that one is kept:"
+        yield "Training did not improve the dev score, so the model from before it is kept:"
     else:
         yield f"The best model is from step {outcome.best_step}:"
     if tuned := outcome.final_fine_tuning:

@@ -10,9 +10,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from aang.config import check_plugin_option, schema_of
-from aang.config.schema import SECTIONS
+from aang.config.schema import COMMON, SECTIONS
 from aang.config.values import parse_settings
 from aang_core.cli.app import COMPLETIONS, loaded_plugins
+from aang_core.cli.rare_options import RareOption, shows_all
 from aang_core.errors import ConfigError
 
 Command = Callable[..., Any]
@@ -31,7 +32,8 @@ def options_of(
         for name, field in reversed(schema.model_fields.items()):
             if name not in skip:
                 flags, attributes = _option(name, field)
-                command = click.option(*flags, **attributes)(command)
+                cls = click.Option if name in COMMON else RareOption
+                command = click.option(*flags, cls=cls, **attributes)(command)
         return command
 
     return add
@@ -40,8 +42,8 @@ def options_of(
 class TrainingCommand(click.Command):
     """A command that takes the options of a training, those of plug-ins included.
 
-    Its help has a section for each section of the schema, one for the options of each plug-in, and
-    one for its own.
+    With ``--help-all`` its help has a section for each section of the schema, one for the options
+    of each plug-in, and one for its own.
 
     Attributes:
         reports: whether it takes options that only say what is reported.
@@ -56,7 +58,7 @@ class TrainingCommand(click.Command):
         for name, option in schema.plugin_options.items():
             if self.reports or not option.reporting:
                 flags, attributes = _option(name, schema.model_fields[name])
-                added.append(click.Option(flags, **attributes))
+                added.append(RareOption(flags, **attributes))
         return [*super().get_params(ctx), *added]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -70,6 +72,9 @@ class TrainingCommand(click.Command):
             raise
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not shows_all(ctx):
+            super().format_options(ctx, formatter)
+            return
         options = schema_of(loaded_plugins(ctx).registry).plugin_options
         titles = {name: f"Options of {o.origin}" for name, o in options.items()}
         for section in SECTIONS:

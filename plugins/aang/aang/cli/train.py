@@ -17,6 +17,7 @@ from aang.runs.files import refuse_links
 from aang.runs.resume import new_run_folder, resume_command, unfinished
 from aang_core.cli.app import loaded_plugins, output_of_plugins
 from aang_core.cli.output import echo, note, note_once
+from aang_core.cli.rare_options import RareOption, shows_all
 from aang_core.errors import AangError, ConfigError
 from aang_core.plugins import Plugins
 from aang_core.plugins.registry import Registry
@@ -39,7 +40,8 @@ class _ListsRecipes(TrainingCommand):
     """A command whose help ends with the recipes that the plug-ins have registered."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        if rows := [(r.name, r.summary) for r in loaded_plugins(ctx).registry.recipes]:
+        rows = [(r.name, r.summary) for r in loaded_plugins(ctx).registry.recipes]
+        if rows and shows_all(ctx):
             with formatter.section("Recipes"):
                 formatter.write_dl(rows)
 
@@ -52,11 +54,11 @@ class _ListsRecipes(TrainingCommand):
 @click.option(
     "--resume",
     type=click.Path(path_type=Path),
-    help="continue the interrupted run in this folder; takes no other option but --on-nan, "
-    "--micro-batch-size, --save-memory, --trust-remote-code and --accept-changes",
+    help="continue the interrupted run in this folder, with its own options",
 )
 @click.option(
     "--accept-changes",
+    cls=RareOption,
     is_flag=True,
     help="with --resume: go on although data, encoder, objectives or options have changed since "
     "the run began",
@@ -64,8 +66,7 @@ class _ListsRecipes(TrainingCommand):
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="read the data, load the encoder, measure a few steps, print what the run would do, and "
-    "stop; nothing is written",
+    help="print what the run would do and how long it would take, and stop",
 )
 @click.option("--quiet", is_flag=True, help="print only the result: no progress, no notes")
 @click.option("--json", "as_json", is_flag=True, help="print the result as JSON")
@@ -159,7 +160,8 @@ def options_of_run(
         return resolve_training(from_file, given, registry)
     if config_file is not None or set(given) - RESUMABLE_WITH:
         raise ConfigError(
-            "--resume: an interrupted run continues with its own options; leave the others out"
+            "--resume: an interrupted run continues with its own options; leave out all but "
+            "--accept-changes, --micro-batch-size, --on-nan, --save-memory and --trust-remote-code"
         )
     refuse_links(resume)
     return unfinished(resume, registry, **{"trust_remote_code": False, **given})

@@ -113,8 +113,8 @@ class DataOptions(Section):
     out_of_domain: Several = Field((), description="file, folder or glob of generic text")
     unlabelled: Several = Field(
         (),
-        description="file, folder or glob of texts like the end task's own, without labels; "
-        f"{REST} is the training rows that --train-rows leaves out",
+        description="texts like the end task's own, without labels: a file, folder or glob, or "
+        f"{REST} for the rows that --train-rows leaves out",
     )
 
     @property
@@ -161,9 +161,9 @@ class LoadingOptions(Section):
 
     # Excluded from every file that is written, so that no file can ask for it.
     trust_remote_code: bool = Field(False, exclude=True)
-    """run the Python code that comes with the model, for models that have some"""
+    """run the Python code that comes with the model, if it has some; no file can set this"""
     allow_missing_weights: bool = False
-    """initialise weights of the encoder that its folder lacks at random; without this they are an
+    """initialise at random the weights that the encoder's folder lacks; without this they are an
     error"""
 
 
@@ -172,8 +172,10 @@ class EncoderOptions(LoadingOptions):
 
     model: Name | None = None
     """folder or hub name of the encoder; default: the demo's small encoder"""
-    from_scratch: bool = Field(False, description="ignore the encoder's weights")
-    max_length: int = Field(128, gt=1, le=LARGEST_NUMBER, description="tokens a text is cut to")
+    from_scratch: bool = Field(False, description="random weights instead of the encoder's")
+    max_length: int = Field(
+        128, gt=1, le=LARGEST_NUMBER, description="tokens of a text; the rest is cut"
+    )
     dropout: Share | None = None
     """dropout everywhere; default: the encoder's own"""
     head_dropout: Share | None = None
@@ -248,7 +250,7 @@ class RowOptions(Section):
 class OptimizerOptions(Section):
     """Learning rates, weight decay and clipping."""
 
-    lr: Rate = Field(1e-4, description="learning rate of the body")
+    lr: Rate = Field(1e-4, description="learning rate of the encoder; large ones need less")
     head_lr: Rate = Field(1e-3, description="learning rate of heads")
     weight_decay: Decay = Field(0.01, description="weight decay, on matrices")
     warmup: Share = Field(0.06, description="part of the steps over which the learning rate rises")
@@ -256,10 +258,11 @@ class OptimizerOptions(Section):
 
 
 class ScheduleOptions(OptimizerOptions):
-    """How long and at what rates is trained, and which model is kept."""
+    """How long to train, at what rates, and which model to keep."""
 
     seed: int = Field(0, ge=0, lt=2**63, description="seed of every random draw")
-    steps: Positive = Field(400, description="budget of training steps")
+    steps: Positive = 400
+    """training steps at most; E epochs over N rows are E·N/batch-size"""
     stop_after: Positive | None = None
     """end after this many of the --steps; learning rates fall as for all of them"""
     eval_every: Positive = Field(25, description="steps between evaluations on dev")
@@ -317,7 +320,7 @@ class DevHeadOptions(Section):
     dev_head_rows: Positive = 256
     """number of remembered or drawn rows that the dev head is fitted to"""
     dev_head_fit: str = "adamw"
-    """how it is fitted: adamw, a few iterations, or logistic, a penalised logistic regression"""
+    """what fits it: adamw takes a few steps, logistic is a penalised logistic regression"""
     dev_head_steps: Positive = Field(10, description="maximum AdamW iterations of that fit")
     dev_head_lr: Rate = Field(1e-2, description="learning rate of that fit")
     dev_head_weight_decay: float = Field(0.1, ge=0, description="weight decay of that fit")
@@ -344,16 +347,16 @@ class GradientOptions(DevHeadOptions):
 
 
 class ComputingOptions(Section):
-    """Where and how is computed, and what is done when it fails."""
+    """Device, precision and memory, and what to do when a step fails."""
 
     micro_batch_size: Positive | None = None
     """maximum rows in one pass through the body; the step stays the same"""
     on_nan: Literal["stop", "skip"] = "stop"
-    """what to do with a step whose loss or gradient is NaN or infinite: stop, or skip it"""
+    """what to do when the loss or gradient of a step is NaN or infinite: stop, or skip it"""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    """precision of training's forward passes and dev scores; parameters, signals and the result's
-    scores stay in fp32, and fp16 scales its losses; auto is bf16 where the device has
-    instructions for it, else fp32"""
+    """precision of forward passes in training; parameters, signals and final scores are fp32. auto
+    is bf16 where the device has instructions for it, else fp32: name one if runs on different
+    machines must be equal"""
     device: str = "auto"
     """torch device; auto takes an accelerator if there is one"""
     checkpoint_every: float = Field(120.0, ge=0)
@@ -364,9 +367,10 @@ class RunOptions(ComputingOptions):
     """Memory, speed and the run folder."""
 
     save_memory: bool = False
-    """keep the activations of one layer at a time and recompute the others in the backward pass"""
+    """keep the activations of one layer at a time and recompute the others: a third more time, the
+    stream engine only"""
     compile: bool = False
-    """compile the encoder with torch.compile; needs a C++ compiler"""
+    """compile the encoder with torch.compile; needs a C++ compiler, the stream engine only"""
     out: File | None = Field(None, description="the run's folder; default: a new one under runs/")
 
 
@@ -375,6 +379,16 @@ SECTIONS = (
     *(RowOptions, GradientOptions, RunOptions),
 )
 """The sections in the order of ``aang train --help``."""
+
+
+COMMON = frozenset(
+    {
+        *("train", "dev", "test", "dataset", "text", "text_pair", "label", "unlabelled"),
+        *("model", "max_length", "recipe", "space", "weighter", "set"),
+        *("seed", "steps", "minutes", "lr", "batch_size", "device", "out"),
+    }
+)
+"""The options that ``--help`` shows, of whatever command has them; ``--help-all`` shows all."""
 
 
 # pydantic takes the fields of the last base first.

@@ -78,8 +78,8 @@ def on_usable_cores(recorded: int | None = None) -> Iterator[str | None]:
         threads = cores
     if recorded not in (None, threads):
         told = (
-            f"the run began with {recorded} threads, which the last digits depend on, so it goes "
-            f"on with {recorded} and not {threads}"
+            f"the run began with {recorded} threads and continues with {recorded}, not {threads}: "
+            "the last digits of its numbers depend on that"
         )
     torch.set_num_threads(recorded or threads)
     try:

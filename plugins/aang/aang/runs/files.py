@@ -191,7 +191,7 @@ def check_model(run: Path, model: Path) -> None:
     """Refuse a model that is not the one that the run has saved.
 
     Args:
-        run: the run folder; runs of earlier versions have no checksums.
+        run: the run folder. Without its file of checksums, everything passes.
         model: the folder of the model in it.
 
     Raises:

@@ -57,8 +57,7 @@ class Inputs(FilePart):
         classes: the names of what the end task's head computes.
         encoder: a digest of the encoder's weights.
         tokenizer: a digest of the tokenizer's vocabulary.
-        tokenization: a digest of all that its token ids depend on; empty in runs that began before
-            it was recorded.
+        tokenization: a digest of all that its token ids depend on.
         threads: the number of threads that torch computes with.
         processes: the number of processes that share the training.
         device: the kind of device that they compute on.
@@ -74,7 +73,7 @@ class Inputs(FilePart):
     classes: list[str]
     encoder: str
     tokenizer: str
-    tokenization: str = ""
+    tokenization: str
     threads: Annotated[int, Field(ge=1, le=_MOST_THREADS)]
     processes: Annotated[int, Field(ge=1)]
     device: str
@@ -125,8 +124,8 @@ def recorded_inputs(folder: Path) -> Inputs | None:
     except FileNotFoundError:
         if any(folder.glob("**/checkpoints/*")):
             raise DataError(
-                f"--resume {folder}: {Inputs.file} is missing, so nobody can tell whether data and "
-                "options are still those that it began with; start a new run"
+                f"--resume {folder}: {Inputs.file} is missing, so there is no record of the "
+                "data and options that the run began with; start a new run"
             ) from None
         return None
 
@@ -156,17 +155,17 @@ def accepted(
         return None
     if not accept:
         raise DataError(
-            f"--resume {folder}: not everything is as it was when the run began: "
-            f"{'; '.join(changes)}. The result would be that of neither. Restore what it "
-            "was, or start a new run; --accept-changes goes on with what there is now"
+            f"--resume {folder}: changed since the run began: {'; '.join(changes)}. The result "
+            "would belong to neither version. Restore the old one, or start a new run; "
+            "--accept-changes continues with the new one"
         )
     for phrase in changes:
-        say(f"since the run began, {phrase}; it goes on with what there is now")
+        say(f"changed since the run began: {phrase}; the run continues with the new version")
     return now.model_copy(update={"changes": [*before.changes, *changes]})
 
 
 def _changes(before: Inputs, now: Inputs) -> list[str]:
-    """The differences that make the result that of neither, a phrase each."""
+    """The differences that a resumed run must not have, a phrase each."""
     changes = [
         f"--{name.replace('_', '-')} was {value!r} and is {now.options[name]!r}"
         for name, value in before.options.items()
@@ -175,14 +174,14 @@ def _changes(before: Inputs, now: Inputs) -> list[str]:
     # With another tokenizer all data differs, which would only hide the reason.
     if before.tokenizer != now.tokenizer:
         changes.append("the encoder has another tokenizer")
-    elif before.tokenization not in ("", now.tokenization):
+    elif before.tokenization != now.tokenization:
         changes.append("the encoder's tokenizer has other settings")
     elif changed := _differing(before.data, now.data):
         changes.append(f"the data has changed ({', '.join(changed)})")
     compared = {
-        "the classes are others": before.classes != now.classes,
+        "there are other classes": before.classes != now.classes,
         "the encoder has other weights": before.encoder != now.encoder,
-        "the objectives are others": before.objectives != now.objectives,
+        "there are other objectives": before.objectives != now.objectives,
     }
     return [*changes, *(phrase for phrase, differs in compared.items() if differs)]
 

@@ -1,7 +1,6 @@
 """The model card: what somebody who finds the model folder needs to know."""
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -127,7 +126,7 @@ def card_of(run: Run, origins: Origins | None = None) -> str:
         encoder=_encoder(run, known),
         space=Path(run.outcome.space).stem,
         example='{"text": "…", "text_pair": "…"}' if options.get("text_pair") else '"…"',
-        longest=longest_text(run),
+        longest=_longest_text(run),
         shown_score=shown_score,
         options={name: value for name, value in given.items() if isinstance(value, int | float)},
         weights=weights,
@@ -206,13 +205,10 @@ def _kind_of(run: Run) -> type[TaskType]:
         return TaskType
 
 
-def longest_text(run: Run) -> int:
-    """The tokens that texts were cut to: those of the option, or fewer if the encoder takes fewer.
-
-    The tokenizer knows it, but that of a run of an earlier version knows what the encoder takes.
-    """
+def _longest_text(run: Run) -> int:
+    """The tokens that texts were cut to: those of the option, or fewer if it takes fewer."""
     settings = json.loads((run.model_folder / "tokenizer_config.json").read_text(encoding="utf-8"))
-    return int(min(run.options["max_length"], settings.get("model_max_length", math.inf)))
+    return int(settings["model_max_length"])
 
 
 def cell(text: Any) -> str:

@@ -101,8 +101,8 @@ def rows_of_lines(stream: BinaryIO, *, pairs: bool) -> Iterator[Row]:
         where = f"standard input:{number}"
         if len(line) > LONGEST_LINE:
             raise DataError(
-                f"{where}: this line is over {LONGEST_LINE >> 20} MB, which is no text to predict. "
-                "Write one text a line"
+                f"{where}: this line is longer than {LONGEST_LINE >> 20} MB. Write one text per "
+                "line"
             )
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
