@@ -2,6 +2,8 @@
 
 import click
 
+from aang_core.cli.output import echo
+
 _ALL = "aang_core.help_all"
 
 
@@ -30,7 +32,7 @@ def shows_all(context: click.Context) -> bool:
 def _show_all(context: click.Context, parameter: click.Parameter, given: bool) -> None:
     if given and not context.resilient_parsing:
         context.meta[_ALL] = True
-        click.echo(context.get_help(), color=context.color)
+        echo(context.get_help())
         context.exit()
 
 
