@@ -114,7 +114,9 @@ def locked(folder: Path) -> Iterator[None]:
     with _alone(folder) as left:
         if left is not None:
             _log.warning(
-                "%s: process %d has ended and left its lock, which is taken over", folder, left.pid
+                "%s: process %d has ended without removing its lock; the lock is removed",
+                folder,
+                left.pid,
             )
         try:
             with writing(path):

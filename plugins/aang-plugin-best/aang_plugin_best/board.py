@@ -206,7 +206,7 @@ class Standing:
         """The standing as a line for people."""
         seeds = "" if self.seeds == 1 else f", mean of {self.seeds} seeds"
         score = shown_score(self.score, metric, self.interval)
-        return f"{self.name:<16} {score}, the best with {self.chance:.0%}{seeds}"
+        return f"{self.name:<16} {score}, best or level in {self.chance:.0%} of samples{seeds}"
 
 
 def chance_ahead(samples: Mapping[str, NDArray[np.float64]], name: str, other: str) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 from aang.cli.schema_options import given_options, options_of
+from aang.config import TrainConfig
 from aang.config.schema import DataOptions
 from aang_plugin_compare.launcher import chosen_launcher, launcher_options
 
@@ -16,12 +17,36 @@ OWN = ("minutes", "group", "keep_dev", "only", "deploy", "answer_at", "search_ob
 
 _LEFT_OUT = (
     *("test_score", "task_type", "label_names", "dev_fraction", "train_rows", "aux_task", "target"),
+    "dev",
 )
 
 
-@click.command(short_help="Find the best way to a classifier, and train it on all labels.")
+class _SearchCommand(click.Command):
+    """A command that says where options of ``aang train`` belong."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            if error.option_name.lstrip("-").replace("-", "_") in TrainConfig.model_fields:
+                error.message += " Options of aang train follow after --: aang best … -- "
+                error.message += f"{error.option_name} …"
+            raise
+
+
+@click.command(
+    cls=_SearchCommand,
+    short_help="Find the best way to a classifier, and train it on all labels.",
+)
 @options_of(DataOptions, skip=_LEFT_OUT)
-@click.option("--model", help="folder or hub name of the encoder")
+@click.option(
+    "--dev",
+    type=click.Path(path_type=Path),
+    help="further labelled data, which joins --train, or is kept out with --keep-dev",
+)
+@click.option(
+    "--model", help="folder or hub name of the encoder; default: the demo's small encoder"
+)
 @click.option("--group", metavar="COLUMN", help="rows with equal values there stay in one fold")
 @click.option("--keep-dev", is_flag=True, help="keep --dev out, and score it at the end")
 @click.option(
@@ -30,7 +55,10 @@ _LEFT_OUT = (
     help="how long it may take, training on all rows included; default: 60, without data 5",
 )
 @click.option(
-    "--candidate", "only", multiple=True, help="what to try; default: everything; can be repeated"
+    "--candidate",
+    "only",
+    multiple=True,
+    help="what to try, such as tf-idf, plain or contrast; default: everything; can be repeated",
 )
 @click.option(
     "--search-objectives",
@@ -60,7 +88,7 @@ _LEFT_OUT = (
     show_default=True,
     help="folder of the search",
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="runs at once")
+@click.option("--jobs", type=click.IntRange(min=1), help="runs at once; default: 1")
 @launcher_options
 @click.option("--quiet", is_flag=True, help="print only the verdict")
 @click.argument("arguments", metavar="-- [TRAIN OPTIONS]", nargs=-1, type=click.UNPROCESSED)
@@ -70,8 +98,9 @@ def best(
 ) -> None:
     """Try several ways to a classifier, and train the best one on all labelled rows.
 
-    Every row is predicted once by a model that has not seen it. The same command goes on after an
-    interrupt.
+    Every row is predicted once by a model that has not seen it. If it is interrupted, run the same
+    command again to continue. Options of aang train for all trainings follow after --, such as
+    -- --steps 300 --max-length 256.
     """
     from aang.cli import training_options
     from aang_plugin_compare.runner import Runs, resumable

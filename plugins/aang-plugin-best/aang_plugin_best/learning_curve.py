@@ -168,4 +168,5 @@ def gain_of(rows: NDArray[np.int64], scores: NDArray[np.float64], now: int) -> N
     scatter = np.sqrt((off**2).sum(axis=1) / (len(x) - 2))
     two = np.sqrt(2) * np.random.default_rng(0).normal(size=len(scores))
     gains: NDArray[np.float64] = slopes * np.log((now + MORE) / now) + two * scatter
-    return gains
+    last = scores[:, -1]
+    return gains.clip(-last, 1 - last)  # a score is between 0 and 1

@@ -54,8 +54,8 @@ def _charts(verdict: Mapping[str, Any]) -> Iterator[Chart]:
 def _board(verdict: Mapping[str, Any]) -> Intervals:
     board, metric = verdict["board"], verdict["metric"]
     said = [
-        f"{of['name']} {shown_score(of['score'], metric, of['interval'])}, the best with "
-        f"probability {of['chance']:.0%}"
+        f"{of['name']} {shown_score(of['score'], metric, of['interval'])}, best or level in "
+        f"{of['chance']:.0%} of samples"
         for of in board
     ]
     return Intervals(

@@ -97,9 +97,15 @@ class FrozenMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no t
         """Write a copy of the encoder."""
         from aang.modeling import load_tokenizer
         from transformers import AutoModel
+        from transformers.utils import logging
 
-        trusted = self.config.trust_remote_code
-        AutoModel.from_pretrained(self.encoder, trust_remote_code=trusted).save_pretrained(folder)
+        trusted, before = self.config.trust_remote_code, logging.get_verbosity()
+        logging.set_verbosity_error()  # that it has no head is what we want
+        try:
+            model = AutoModel.from_pretrained(self.encoder, trust_remote_code=trusted)
+        finally:
+            logging.set_verbosity(before)
+        model.save_pretrained(folder)
         load_tokenizer(self.encoder, trust_remote_code=trusted).save_pretrained(folder)
 
 

@@ -217,6 +217,7 @@ def _refuse_other(search: Search, clock: Clock) -> None:
     """Refuse the folder of a search for something else, whose runs would be mixed with its own."""
     asked = {
         "rows": search.rows.digest,
+        **({"candidate": str(search.asked.only)} if search.asked.only else {}),
         **{n: str(v) for n, v in search.asked.options.items() if n not in OF_DATA},
     }
     before = clock.record.get("asked", asked)

@@ -30,17 +30,20 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
         of = against[name]
         rows = "" if of["rows"] == verdict["rows"] else f" over {of['rows']} rows"
         yield (
-            f"  {name}: {shown_score(of['score'], metric)}{rows}; {chosen} is really better with "
+            f"  {name}: {shown_score(of['score'], metric)}{rows}; {chosen} is better with "
             f"probability {of['chance']:.0%}"
         )
     together = verdict["together"]
     if len(together["members"]) > 1:
         names = _listed(together["members"])
-        how = "is" if together["confirmed"] else "is not"
+        how = "not enough to prefer them"
+        if together["confirmed"]:
+            chosen_too = verdict["deploy"] == "ensemble"
+            how = "so they are deployed" if chosen_too else "and --deploy ensemble deploys them"
         yield (
             f"  together: {names}: {shown_score(together['score'], metric)}, where the best single "
             f"model has {shown_score(together['single'], metric)} on the same terms; better with "
-            f"probability {together['chance']:.0%}, which {how} enough to choose it"
+            f"probability {together['chance']:.0%}, {how}"
         )
     for name, why in verdict["not_tried"].items():
         if why != NOT_ASKED:

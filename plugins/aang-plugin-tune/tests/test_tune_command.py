@@ -136,7 +136,7 @@ def test_a_kill_ends_its_runs_and_the_next_call_goes_on(data: list[str], tmp_pat
     done = subprocess.run(again, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     lock, *told = done.stderr.splitlines()
-    assert "has ended and left its lock, which is taken over" in lock
+    assert "has ended without removing its lock; the lock is removed" in lock
     assert [line.split(":")[0] for line in told] == ["trial-0"]
     assert len((run / "weights.jsonl").read_text().splitlines()) == 40
     assert not (run / "checkpoints").exists()

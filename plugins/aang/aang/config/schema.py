@@ -385,7 +385,7 @@ COMMON = frozenset(
     {
         *("train", "dev", "test", "dataset", "text", "text_pair", "label", "unlabelled"),
         *("model", "max_length", "recipe", "space", "weighter", "set"),
-        *("seed", "steps", "minutes", "lr", "batch_size", "device", "out"),
+        *("seed", "steps", "minutes", "lr", "batch_size", "device", "out", "data", "label_only"),
     }
 )
 """The options that ``--help`` shows, of whatever command has them; ``--help-all`` shows all."""
