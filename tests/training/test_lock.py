@@ -67,7 +67,7 @@ def test_the_lock_of_a_dead_process_is_taken_over(
     write(tmp_path, Holder(dead.pid, socket.gethostname(), started))
     with caplog.at_level(logging.WARNING), locked(tmp_path):
         assert json.loads((tmp_path / LOCK).read_text()) == vars(Holder.this())
-    assert f"process {dead.pid} has ended and left its lock" in caplog.text
+    assert f"process {dead.pid} has ended without removing its lock" in caplog.text
     dead.wait()
     assert process_start(dead.pid) is None
 

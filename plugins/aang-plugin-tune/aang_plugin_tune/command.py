@@ -104,8 +104,7 @@ def tune(
     """Search options, recipes and grids for the setting with the best dev score.
 
     Runs of the search have no test data. The best setting is trained again with it at the end, and
-    its test score is reported. If it is interrupted, run the same
-    command again to continue.
+    its test score is reported. If it is interrupted, run the same command again to continue.
     """
     # Imported here, so that --help need not wait for it.
     from aang_plugin_compare.run_folders import make_root
