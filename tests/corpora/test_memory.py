@@ -78,7 +78,7 @@ def test_bombs_and_limited_memory(tmp_path: Path) -> None:
     assert said[1].endswith("b.jsonl.gz 300")
     assert "field larger than field limit" in said[2], said
     assert said[3].endswith("d.jsonl 1")
-    assert "standard input:1: this line is over 64 MB" in said[4], said
+    assert "standard input:1: this line is longer than 64 MB" in said[4], said
 
 
 def test_lines_without_end_are_told(tmp_path: Path) -> None:
