@@ -29,8 +29,8 @@ class _SearchCommand(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             if error.option_name.lstrip("-").replace("-", "_") in TrainConfig.model_fields:
-                error.message += " Options of aang train follow after --: aang best … -- "
-                error.message += f"{error.option_name} …"
+                own = f"aang best … -- {error.option_name} …"
+                error.message += f" Options of aang train follow after --: {own}"  # type: ignore[misc]
             raise
 
 
