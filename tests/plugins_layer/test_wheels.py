@@ -133,5 +133,5 @@ def test_the_tutorial_in_that_environment(dist: Path, venv: Path, tmp_path: Path
         tmp_path,
         environment,
     )
-    ((_, publish),) = blocks("Publishing it")
+    ((_, publish),) = blocks("Checks and publishing")
     assert "6 of 6" in run_block(publish, tmp_path, environment)
