@@ -105,7 +105,7 @@ def main() -> None:
 @click.argument("results", type=click.Path(path_type=Path))
 @click.option("--model", required=True)
 @click.option("--minutes", default=30.0)
-@click.option("--steps", default=300)
+@click.option("--steps", default=200)
 @click.option("--max-length", default=96)
 def run(
     data: Path, out: Path, results: Path, model: str, minutes: float, steps: int, max_length: int
