@@ -1,8 +1,9 @@
 """What every candidate predicted for rows that it was not trained on, and who is ahead."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -139,44 +140,49 @@ class Board:
         values: NDArray[np.float64] = found[self.metric].numpy()
         return values
 
-    def samples(self, names: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-        """The bootstrapped score of each candidate on the rows that all have predicted, ``[R]``.
-
-        The mean over its seeds that have predicted all of these rows: one model will be trained,
-        and which seed it gets is chance.
-        """
+    def scores(self, names: Sequence[str]) -> dict[str, float]:
+        """The mean score of each candidate on the rows that all of them have predicted."""
         rows = self.predicted(names)
+        truth = self.rows.truth[rows]
         return {
-            name: np.mean(
-                [
-                    self.resampled(self.logits(name, seed), rows)
-                    for seed, of in self.found[name].items()
-                    if of.rows[rows].all()
-                ],
-                axis=0,
+            name: float(
+                np.mean([self.score(truth, one[rows]) for one in self._of_seeds(name, rows)])
             )
             for name in names
         }
 
+    def _of_seeds(self, name: str, rows: NDArray[np.bool_]) -> list[Logits]:
+        """Out-of-fold logits ``[N, C]`` of every seed that has predicted all of these rows."""
+        seeds = self.found[name].items()
+        return [self.logits(name, seed) for seed, of in seeds if of.rows[rows].all()]
+
     def standing(self, names: Sequence[str]) -> "list[Standing]":
-        """How the candidates compare on the rows that all of them have predicted, best first."""
-        rows, samples = self.predicted(names), self.samples(names)
+        """How the candidates compare on the rows that all of them have predicted, best first.
+
+        A bootstrapped score is the mean over a candidate's seeds: one model will be trained, and
+        which seed it gets is chance.
+        """
+        rows = self.predicted(names)
         truth = self.rows.truth[rows]
+        logits = {name: self._of_seeds(name, rows) for name in names}
+        samples = {
+            name: np.mean([self.resampled(one, rows) for one in of], axis=0)
+            for name, of in logits.items()
+        }
         best = np.stack([samples[name] for name in names]).max(axis=0)
         found = []
-        for name in names:
-            seeds = [s for s, of in self.found[name].items() if of.rows[rows].all()]
-            scores = [self.score(truth, self.logits(name, s)[rows]) for s in seeds]
+        for name, of in logits.items():
             low, high = np.quantile(samples[name], (0.025, 0.975))
             found.append(
                 Standing(
                     name,
-                    float(np.mean(scores)),
+                    float(np.mean([self.score(truth, one[rows]) for one in of])),
                     (float(low), float(high)),
                     # With a score that is level with the best, too: one of them will be chosen.
                     float(np.mean(samples[name] == best)),
-                    len(seeds),
+                    len(of),
                     int(rows.sum()),
+                    samples[name],
                 )
             )
         return sorted(found, key=lambda one: -one.score)
@@ -193,6 +199,7 @@ class Standing:
         chance: the share of bootstrap samples in which no other one is ahead of it.
         seeds: how many seeds the score is the mean of.
         rows: how many rows it is of.
+        samples: its score in each bootstrap sample, ``[R]``, the same samples for all.
     """
 
     name: str
@@ -201,14 +208,18 @@ class Standing:
     chance: float
     seeds: int
     rows: int
+    samples: NDArray[np.float64] = field(repr=False, compare=False)
+
+    def ahead_of(self, other: "Standing") -> float:
+        """The share of bootstrap samples in which it is ahead of another one of the same list."""
+        return float(np.mean(self.samples > other.samples))
+
+    def document(self) -> dict[str, Any]:
+        """Everything but the samples, as JSON holds it."""
+        return {name: value for name, value in vars(self).items() if name != "samples"}
 
     def text(self, metric: Metric) -> str:
         """The standing as a line for people."""
         seeds = "" if self.seeds == 1 else f", mean of {self.seeds} seeds"
         score = shown_score(self.score, metric, self.interval)
         return f"{self.name:<16} {score}, best or level in {self.chance:.0%} of samples{seeds}"
-
-
-def chance_ahead(samples: Mapping[str, NDArray[np.float64]], name: str, other: str) -> float:
-    """The share of bootstrap samples in which a candidate is ahead of another one."""
-    return float(np.mean(samples[name] > samples[other]))

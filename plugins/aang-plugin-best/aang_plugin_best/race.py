@@ -22,7 +22,7 @@ from aang_plugin_compare.settings import layered
 
 from aang_core import AangError, CandidateEntry, Registry
 from aang_core.storage import write_file, writing
-from aang_plugin_best.board import Board
+from aang_plugin_best.board import Board, Standing
 from aang_plugin_best.quick import log_probabilities, read_logits, write_logits
 
 LEAST_CHANCE = 0.05
@@ -145,7 +145,7 @@ class Race:
                     continue
                 write_logits(file, found)
             self.board.add(candidate.name, 0, (0,), None, read_logits(file)[None])
-            score = self.board.standing([candidate.name])[0].score
+            score = self.board.scores([candidate.name])[candidate.name]
             self.tell(f"{candidate.name}: {shown_score(score, self.board.metric)}")
             self.clock.keep()
 
@@ -173,7 +173,7 @@ class Race:
         alive = [c for c in candidates if c.name not in self.stopped]
         while alive:
             seed, fold = self._next(alive)
-            if seed >= MOST_SEEDS or (seed >= seeds and len(self.in_doubt(alive)) < 2):
+            if seed >= MOST_SEEDS or (seed >= seeds and len(_in_doubt(self._standing(alive))) < 2):
                 return
             alive = self._affordable(alive, seed)
             todo = self._todo(alive, seed, fold)
@@ -199,12 +199,15 @@ class Race:
         self.stopped |= self.clock.record.get("behind", {})
         for candidate in candidates:
             for seed, fold in itertools.product(range(MOST_SEEDS), range(self.board.rows.count)):
+                folder = fold_folder(candidate, seed, fold)
+                if not (self.runs.root / folder).is_dir():
+                    continue
                 job = self._job(candidate, seed, fold)
                 if self.runs.state(job) == "finished":
                     self.read(candidate, seed, fold, self.runs.root / job.folder, self.board)
 
     def _job(self, candidate: Candidate, seed: int, fold: int) -> Job:
-        folder = Path("runs", candidate.name, f"seed-{seed}", f"fold-{fold}")
+        folder = fold_folder(candidate, seed, fold)
         return Job(folder, self.fold_config(candidate, seed, fold))
 
     def _next(self, alive: Sequence[Candidate]) -> tuple[int, int]:
@@ -216,12 +219,11 @@ class Race:
         of = self.board.found.get(candidate.name, {}).get(seed)
         return of is not None and bool(of.rows[self.board.rows.folds == fold].all())
 
-    def in_doubt(self, alive: Sequence[Candidate]) -> list[str]:
-        """The candidates of which each may still be the best."""
+    def _standing(self, alive: Sequence[Candidate]) -> list[Standing]:
+        """How those that go on compare with each other and with what is complete, best first."""
         names = [c.name for c in alive if c.name in self.board.found]
         names += [n for n in self.board.found if n not in names and self.board.complete(n)]
-        standing = self.board.standing(names) if names else []
-        return [of.name for of in standing if of.chance >= LEAST_CHANCE]
+        return self.board.standing(names) if names else []
 
     def _affordable(self, alive: Sequence[Candidate], seed: int) -> list[Candidate]:
         """Those that can complete this seed in the time that is left; the best come first.
@@ -230,10 +232,10 @@ class Race:
         many that do not.
         """
         begun = [c.name for c in alive if c.name in self.board.found]
-        place = {of.name: i for i, of in enumerate(self.board.standing(begun))} if begun else {}
+        scores = self.board.scores(begun) if begun else {}
         kept: list[Candidate] = []
         needed = 0.0
-        for candidate in sorted(alive, key=lambda c: place.get(c.name, len(place))):
+        for candidate in sorted(alive, key=lambda c: -scores.get(c.name, -math.inf)):
             if (one := self.seconds(candidate)) is None:
                 kept.append(candidate)
                 continue
@@ -253,9 +255,9 @@ class Race:
 
     def _promising(self, alive: Sequence[Candidate]) -> list[Candidate]:
         """Those that may still be the best; the others stop."""
-        doubted = self.in_doubt(alive)
-        self.show(alive)
-        rows = int(self.board.predicted([c.name for c in alive]).sum())
+        standing = self._standing(alive)
+        self._show(standing)
+        doubted, rows = _in_doubt(standing), standing[0].rows
         if rows < min(LEAST_ROWS, len(self.board.rows.truth)):
             return list(alive)
         for candidate in alive:
@@ -266,16 +268,13 @@ class Race:
                 self.clock.keep(behind={**self.clock.record.get("behind", {}), candidate.name: why})
         return [c for c in alive if c.name in doubted]
 
-    def show(self, alive: Sequence[Candidate]) -> None:
-        """Print the board: everything that is compared at this moment, best first."""
-        names = [c.name for c in alive]
-        names += [n for n in self.board.found if n not in names and self.board.complete(n)]
-        rows = int(self.board.predicted(names).sum())
+    def _show(self, standing: Sequence[Standing]) -> None:
+        """Print the board."""
         self.tell(
-            f"{rows} of {len(self.board.rows.truth)} rows predicted, "
+            f"{standing[0].rows} of {len(self.board.rows.truth)} rows predicted, "
             f"{duration(max(0.0, self.clock.left))} left"
         )
-        for of in self.board.standing(names):
+        for of in standing:
             self.tell("  " + of.text(self.board.metric))
 
     def seconds(self, candidate: Candidate) -> float | None:
@@ -304,12 +303,12 @@ class Race:
                     self._stop(candidate, "no time to finish a fold")
         return not late
 
-    def run(self, jobs: Sequence[Job], limit: float, names: Mapping[Path, str]) -> list[Job]:
+    def run(self, jobs: Sequence[Job], limit: float | None, names: Mapping[Path, str]) -> list[Job]:
         """Train, and measure how long each run takes; returns those that finished.
 
         Args:
             jobs: the runs.
-            limit: seconds after which they are stopped, with a checkpoint.
+            limit: seconds after which they are stopped, with a checkpoint; None for no limit.
             names: the candidate of each run, by its folder.
         """
         began: dict[Path, float] = {}
@@ -331,7 +330,7 @@ class Race:
         def starts(job: Job) -> None:
             began[job.folder] = time.monotonic()
 
-        Runner(self.runs, ended, starts).run(jobs, max(0.0, limit))
+        Runner(self.runs, ended, starts).run(jobs, None if limit is None else max(0.0, limit))
         return finished
 
     def read(self, candidate: Candidate, seed: int, fold: int, folder: Path, board: Board) -> None:
@@ -368,3 +367,13 @@ class Race:
     def _has_failed(self, name: str, error: str) -> None:
         self.failed[name] = error
         self.tell(f"{name}: failed: {error}")
+
+
+def fold_folder(candidate: Candidate, seed: int, fold: int) -> Path:
+    """The run folder of a training on all folds but one, relative to that of the search."""
+    return Path("runs", candidate.name, f"seed-{seed}", f"fold-{fold}")
+
+
+def _in_doubt(standing: Sequence[Standing]) -> list[str]:
+    """The candidates of which each may still be the best."""
+    return [of.name for of in standing if of.chance >= LEAST_CHANCE]

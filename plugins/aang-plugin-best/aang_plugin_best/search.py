@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from shutil import copyfile
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ from aang_plugin_compare.settings import layered
 
 from aang_core import ConfigError, Example, ReadReport, Registry, did_you_mean
 from aang_core.storage import locked, write_file, writing
-from aang_plugin_best.board import Board, Logits, Standing, chance_ahead
+from aang_plugin_best.board import Board, Logits, Standing
 from aang_plugin_best.deploy import (
     BEST,
     MODEL,
@@ -249,7 +249,7 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
         "rows": len(board.rows.truth),
         "classes": list(board.rows.kind.labels),
         "columns": end_task_columns(search.config).options(),
-        "board": [asdict(of) for of in standing],
+        "board": [of.document() for of in standing],
         "against": {n: _against(board, chosen, n) for n in board.found if n != chosen},
         "not_tried": {**search.not_tried, **race.stopped, **race.failed},
         "together": together.document(),
@@ -320,13 +320,12 @@ def _members(
 
 def _against(board: Board, name: str, other: str) -> dict[str, float]:
     """The chosen candidate beside another one, on the rows that both have predicted."""
-    samples = board.samples([name, other])
     found = {of.name: of for of in board.standing([name, other])}
     return {
         "score": found[other].score,
         "chosen": found[name].score,
         "rows": found[other].rows,
-        "chance": chance_ahead(samples, name, other),
+        "chance": found[name].ahead_of(found[other]),
     }
 
 

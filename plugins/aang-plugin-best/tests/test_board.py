@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from aang.task_types.single_label import SingleLabel
-from aang_plugin_best.board import Board, Logits, chance_ahead
+from aang_plugin_best.board import Board, Logits
 from aang_plugin_best.rows import Rows
 from aang_plugin_best.together import (
     calibration_error,
@@ -58,8 +58,7 @@ def test_the_standing_counts_what_all_have_predicted(board: Board) -> None:
     low, high = first.interval
     assert low < first.score < high
     assert board.complete("poor") == []
-    samples = board.samples(["poor", "good"])
-    assert chance_ahead(samples, "good", "poor") > 0.99
+    assert first.ahead_of(second) > 0.99
 
 
 def test_equal_candidates_are_both_the_best(board: Board) -> None:

@@ -121,8 +121,8 @@ class Predictor:
             ModelError: there is no classifier in the folder, or no folder; or it is for a kind of
                 task that no plug-in knows.
         """
-        hooks = (registry or load_plugins().registry).hooks
-        for hook in hooks:
+        registry = registry or load_plugins().registry
+        for hook in registry.hooks:
             if hook.name == "aang_open_classifier":
                 found: Predictor | None = hook.call(
                     source=source, device=device, trust_remote_code=trust_remote_code
