@@ -13,28 +13,11 @@ import torch
 from safetensors.torch import save_file
 
 from aang_core import load_plugins
+from tests.docs.documents import ROOT
 from tests.support.runs import Assembly, assemble, build_trainer, prepare_sources, resolve_config
 from tests.support.training import ALONE, Processes, Trainer, processes_of_environment
 
-PLUGIN = '''
-from aang_core import hookimpl, sentence_starts
-
-
-class OwnSentence:
-    """Tokens see their own sentence and the first token, which sees everything."""
-
-    def of_text(self, rows, generator):
-        starts = sentence_starts(rows.ids, rows.ordinary, rows.vocabulary)
-        sentence = (starts | ~rows.ordinary).cumsum(dim=1)
-        sees = sentence.unsqueeze(1) == sentence.unsqueeze(2)
-        sees[:, 0] = sees[:, :, 0] = True
-        return sees & rows.real.unsqueeze(1)
-
-
-@hookimpl
-def aang_register_representations(register):
-    register("own-sentence", "own sentence", OwnSentence, provides=("sentence-representation",))
-'''
+PLUGIN = ROOT / "examples" / "plugins" / "aang_plugin_sentences.py"
 
 SPACE = """
 name: following-text
@@ -46,11 +29,10 @@ output: [denoise, end-task, simcse, consistency, pseudo-label]
 
 
 def write_sources(folder: Path) -> tuple[Path, Path]:
-    """The plug-in and the space, as files in ``folder``."""
-    plugin, space = folder / "own_sentence.py", folder / "following-text.yaml"
-    plugin.write_text(PLUGIN, encoding="utf-8")
+    """The file of the plug-in, and that of the space, which is written into ``folder``."""
+    space = folder / "following-text.yaml"
     space.write_text(SPACE, encoding="utf-8")
-    return plugin, space
+    return PLUGIN, space
 
 
 def exact_assembly(options: dict[str, Any], folder: Path) -> tuple[Any, Assembly]:

@@ -12,7 +12,7 @@ from aang.corpora.unlabelled_texts import UnlabelledTexts
 
 from aang_core import Example, ReadReport
 from aang_plugin_best.quick import FrozenMean
-from aang_plugin_best.rows import Rows, text_key, texts_of
+from aang_plugin_best.rows import Rows, example_texts, text_key, texts_of
 from aang_plugin_best.together import Probabilities
 
 MOST_TEXTS = 2000
@@ -71,12 +71,6 @@ def label_next(
         }
         for place in np.argsort(turns, kind="stable")[:MOST_NEXT]
     ]
-
-
-def example_texts(example: Example) -> dict[str, str]:
-    """The text of an example, or both, by the names of their columns."""
-    pair = {} if example.text_pair is None else {"text_pair": example.text_pair}
-    return {"text": example.text, **pair}
 
 
 def _drawn(texts: Iterable[Example], seed: int) -> list[Example]:

@@ -11,10 +11,10 @@ from aang_core import Example
 from aang_core.storage import csv_line, write_file, writing
 from aang_plugin_best.answering import answer_at, answered
 from aang_plugin_best.deploy import Together
-from aang_plugin_best.label_next import example_texts, label_next
+from aang_plugin_best.label_next import label_next
 from aang_plugin_best.learning_curve import learning_curve
 from aang_plugin_best.race import Race
-from aang_plugin_best.rows import Rows
+from aang_plugin_best.rows import Rows, example_texts
 from aang_plugin_best.together import Probabilities, logs_of
 
 if TYPE_CHECKING:

@@ -10,17 +10,16 @@ from typing import Any, Literal
 
 import numpy as np
 from aang.from_python.arrays import class_names, labelled_columns, labels_of, text_columns, texts_of
+from aang.from_python.estimator import TextEstimator, bad_input
 from aang.from_python.given_data import GivenData
 from aang.runs import choose_device, interruptible
 from aang.runs.predict import WINDOW
 from aang_plugin_compare.launcher import chosen_launcher
 from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runs
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from aang_core import ConfigError, DataError, ReadReport, load_plugins
+from aang_core import DataError, ReadReport, load_plugins
 from aang_core.cli import echo, note
 from aang_core.storage import write_file, writing
 from aang_plugin_best.deploy import BEST, Together, open_classifier
@@ -120,7 +119,7 @@ def _written(given: GivenData, root: Path, group: str | None) -> dict[str, Any]:
     return options
 
 
-class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+class AangBest(TextEstimator):
     """Searches as ``aang best`` does, as scikit-learn expects of a classifier.
 
     Args:
@@ -146,7 +145,6 @@ class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no type
         ['bad']
     """
 
-    classes_: np.ndarray
     verdict_: Mapping[str, Any]
     _model: Together
     _order: list[int]
@@ -197,7 +195,7 @@ class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no type
             options["text_pair"] = "text_pair"
         if self.model is not None:
             options["model"] = self.model
-        with _folder(self.out) as out, _bad_input():
+        with _folder(self.out) as out, bad_input():
             found = best(
                 train=given,
                 out=out,
@@ -250,18 +248,11 @@ class AangBest(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no type
         """The most probable class of each text, ``[N]``; empty where a search's ``answer_at`` asks
         for more certainty.
         """
+        if not self._model.answer_at:
+            return super().predict(X)
         shares = self.predict_proba(X)
-        found: np.ndarray = self.classes_[shares.argmax(axis=1)]
-        if self._model.answer_at:
-            found = np.where(shares.max(axis=1) >= self._model.answer_at, found, "")
-        return found
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
-        return tags
+        found = self.classes_[shares.argmax(axis=1)]
+        return np.where(shares.max(axis=1) >= self._model.answer_at, found, "")
 
 
 @contextmanager
@@ -271,12 +262,3 @@ def _folder(out: str | PathLike[str] | None) -> Iterator[str | PathLike[str]]:
         return
     with tempfile.TemporaryDirectory(prefix="aang-best-") as folder:
         yield folder
-
-
-@contextmanager
-def _bad_input() -> Iterator[None]:
-    """Raise the error that scikit-learn's tools expect for bad data and parameters."""
-    try:
-        yield
-    except (ConfigError, DataError) as error:
-        raise ValueError(str(error)) from error

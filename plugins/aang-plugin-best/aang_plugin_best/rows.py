@@ -240,6 +240,11 @@ def text_key(example: Example) -> tuple[str, str | None]:
     return " ".join(example.text.split()).casefold(), example.text_pair
 
 
-def _columns(example: Example) -> dict[str, object]:
+def example_texts(example: Example) -> dict[str, str]:
+    """The text of an example, or both, by the names of their columns."""
     pair = {} if example.text_pair is None else {"text_pair": example.text_pair}
-    return {"text": example.text, **pair, "label": example.label}
+    return {"text": example.text, **pair}
+
+
+def _columns(example: Example) -> dict[str, object]:
+    return {**example_texts(example), "label": example.label}

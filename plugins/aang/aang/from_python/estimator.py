@@ -43,7 +43,26 @@ def _defaults() -> Mapping[str, Any]:
     return {**dict.fromkeys(names), **_OF_ITS_OWN}
 
 
-class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+class TextEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no types there
+    """What scikit-learn expects of every classifier of texts, given its ``predict_proba``."""
+
+    classes_: np.ndarray
+
+    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
+        """The most probable class of each text, ``[N]``; raises like :meth:`predict_proba`."""
+        shares = self.predict_proba(X)
+        found: np.ndarray = self.classes_[shares.argmax(axis=1)]
+        return found
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.one_d_array = True
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+class AangClassifier(TextEstimator):
     """Trains as ``aang train`` does, and predicts, as scikit-learn expects of a classifier.
 
     It works in ``Pipeline``, ``cross_val_score`` and ``GridSearchCV``. Every fit with the same
@@ -144,7 +163,7 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
             given["text_pair"] = "text_pair"
         named = {name: getattr(self, name) for name in _defaults() if name not in _OF_ITS_OWN}
         options = {name: value for name, value in named.items() if value is not None}
-        with _bad_input(), _run_folder(self.runs) as out:
+        with bad_input(), _run_folder(self.runs) as out:
             run = train(**options, **given, out=out, quiet=self.quiet)
             predictor = Predictor.load(
                 run.folder,
@@ -186,19 +205,6 @@ class AangClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # n
         rows = np.array([list(p.probabilities.values()) for p in found], dtype=np.float64)
         return rows[:, self._order]
 
-    def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """The most probable class of each text, ``[N]``; raises like :meth:`predict_proba`."""
-        shares = self.predict_proba(X)
-        found: np.ndarray = self.classes_[shares.argmax(axis=1)]
-        return found
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.one_d_array = True
-        tags.input_tags.two_d_array = False
-        return tags
-
 
 @contextmanager
 def _run_folder(runs: str | Path | None) -> Iterator[Path]:
@@ -220,7 +226,7 @@ def _run_folder(runs: str | Path | None) -> Iterator[Path]:
 
 
 @contextmanager
-def _bad_input() -> Iterator[None]:
+def bad_input() -> Iterator[None]:
     """Raise the error that scikit-learn's tools expect for bad data and parameters."""
     try:
         yield
