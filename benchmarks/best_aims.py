@@ -1,15 +1,16 @@
 """Is ``aang best`` better than one training with a dev set, and are its numbers true?
 
     python -m benchmarks.best_aims run DATA OUT RESULTS.jsonl --model MINILM --minutes 30
-    python -m benchmarks.best_aims table RESULTS.jsonl
+    python -m benchmarks.best_aims table RESULTS.jsonl…
 
 DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl`` and ``test.jsonl``, and
 ``rte`` with GLUE's ``train.tsv`` and ``dev.tsv``, whose rows are the test set. Every draw takes new
 training rows and no dev set. It is searched twice in one folder, with ``--deploy one`` and then
 with ``--deploy ensemble``, which goes on from there; and the same rows, split 80 to 20 into train
 and dev, are trained once with today's default. ``run`` appends a line to RESULTS for each draw, and
-goes on where it was stopped; ``table`` prints all draws and their means. Test scores are only read
-here.
+goes on where it was stopped; with ``--setting`` it takes only those, so that several can run at
+once, each with RESULTS of its own. ``table`` prints all draws and their means. Test scores are only
+read here.
 """
 
 import json
@@ -107,15 +108,23 @@ def main() -> None:
 @click.option("--minutes", default=30.0)
 @click.option("--steps", default=200)
 @click.option("--max-length", default=96)
+@click.option("--setting", "only", multiple=True, type=click.Choice([s.name for s in SETTINGS]))
 def run(
-    data: Path, out: Path, results: Path, model: str, minutes: float, steps: int, max_length: int
+    data: Path,
+    out: Path,
+    results: Path,
+    model: str,
+    minutes: float,
+    steps: int,
+    max_length: int,
+    only: tuple[str, ...],
 ) -> None:
     """Go through all draws, the first draw of every setting first."""
     lines = results.read_text().splitlines() if results.is_file() else []
     done = {(line["setting"], line["draw"]) for line in map(json.loads, lines)}
     for draw in range(DRAWS):
         for setting in SETTINGS:
-            if (setting.name, draw) in done:
+            if (setting.name, draw) in done or (only and setting.name not in only):
                 continue
             folder = out / f"{setting.name}-{draw}"
             options = drawn(setting, data, draw, folder)
@@ -130,10 +139,10 @@ def run(
 
 
 @main.command()
-@click.argument("results", type=click.Path(exists=True, path_type=Path))
-def table(results: Path) -> None:
+@click.argument("results", nargs=-1, type=click.Path(exists=True, path_type=Path))
+def table(results: tuple[Path, ...]) -> None:
     """Print a row for each draw, and the means."""
-    lines = [json.loads(line) for line in results.read_text().splitlines()]
+    lines = [json.loads(line) for file in results for line in file.read_text().splitlines()]
     names = ("setting", "draw", "80/20", "one", "announced", "ensemble", "chosen", "ECE", "minutes")
     click.echo("| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
     gains: dict[str, list[float]] = {"one": [], "ensemble": []}
