@@ -229,7 +229,8 @@ class Race:
         """Those that can complete this seed in the time that is left; the best come first.
 
         Without a complete seed a candidate cannot be chosen, so few that finish are better than
-        many that do not.
+        many that do not. One that has not begun may still turn out to be the best: its first fold
+        has to fit, and all of them if the others stopped.
         """
         begun = [c.name for c in alive if c.name in self.board.found]
         scores = self.board.scores(begun) if begun else {}
@@ -240,17 +241,18 @@ class Race:
                 kept.append(candidate)
                 continue
             left = sum(not self._has(candidate, seed, k) for k in range(self.board.rows.count))
-            needed += left * one / self.runs.launcher.at_once
+            alone = left * one / self.runs.launcher.at_once
+            taken = alone if candidate.name in begun else one
             refit = self.models * max(self.seconds(c) or 0.0 for c in [*kept, candidate])
             if seed > 0:
                 refit += len(SHARES) * one  # a learning curve tells more than one seed more
-            if needed + refit <= self.clock.left:
+            short = max(needed + taken + refit, alone + self.models * one) - self.clock.left
+            if short <= 0:
                 kept.append(candidate)
-                continue
-            if seed == 0:
-                minutes = (self.clock.limit + needed + refit - self.clock.left) / 60
-                self._stop(candidate, f"no time: it needs --minutes {math.ceil(minutes)}")
-            needed -= left * one / self.runs.launcher.at_once
+                needed += taken
+            elif seed == 0:
+                minutes = math.ceil((self.clock.limit + short) / 60)
+                self._stop(candidate, f"no time: it needs --minutes {minutes}")
         return [c for c in alive if c in kept]
 
     def _promising(self, alive: Sequence[Candidate]) -> list[Candidate]:

@@ -216,6 +216,25 @@ def test_a_budget_too_short_for_the_encoder_still_answers(
     assert "no time" in verdict["not_tried"]["plain"]
 
 
+@pytest.mark.full
+def test_with_time_for_one_of_two_both_begin_and_the_better_goes_on(
+    aang: Aang, data: list[str], model: list[str], tmp_path: Path
+) -> None:
+    root = tmp_path / "best"
+    both = ["--candidate", "plain", "--candidate", "contrast"]
+    command = ["best", *data, *model, *both, "--out", root, *TRAINING]
+    place = command.index("--out")
+    assert aang(*command[:place], "--minutes", "0.001", *command[place:]).returncode == 2
+    clock = json.loads((root / "clock.json").read_text())
+    clock |= {"seconds": 0, "runs": {"plain": [100.0] * 100, "contrast": [100.0] * 100}}
+    (root / "clock.json").write_text(json.dumps(clock))
+    done = aang(*command[:place], "--minutes", "13", *command[place:])
+    assert done.returncode == 0, done.stderr
+    folds = [len(list(root.glob(f"runs/{name}/seed-0/fold-?"))) for name in both[1::2]]
+    assert sorted(folds) == [1, 5]
+    assert "no time" in str(verdict_in(root)["not_tried"])
+
+
 @pytest.mark.release
 def test_killed_twice_it_ends_with_the_same_verdict(
     data: list[str], model: list[str], tmp_path: Path
