@@ -21,7 +21,6 @@ from sklearn.preprocessing import StandardScaler
 
 from aang_core import ConfigError, Example
 from aang_core.storage import whole_file, writing
-from aang_core.turns import generators_kept
 
 SCORING = {"macro-f1": "f1_macro", "micro-f1": "f1_micro", "accuracy": "accuracy"}
 
@@ -89,8 +88,7 @@ class FrozenMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no t
         """Encode N texts, or pairs of texts ``[N, 2]``: float32 ``[N, H]``."""
         if self._loaded is None:
             device = choose_device(self.config.device)
-            with generators_kept():  # new weights of a head are drawn, which is not used
-                self._loaded = FrozenEncoder(self.encoder, self.config, device)
+            self._loaded = FrozenEncoder(self.encoder, self.config, device)
         examples = [Example(t) if isinstance(t, str) else Example(t[0], t[1]) for t in texts]
         found: NDArray[np.float32] = self._loaded(examples)[:, 1]
         return found

@@ -5,8 +5,10 @@ import shutil
 import tempfile
 import warnings
 import weakref
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from aang.assembly import encoder_of
 from aang.config import TrainConfig
@@ -15,6 +17,7 @@ from aang.modeling.loading import quiet
 from aang.runs.training import choose_training_device
 from aang_plugin_best.quick import FrozenMean
 from datasets import Dataset
+from numpy.typing import NDArray
 from sentence_transformers import (
     SentenceTransformer,
     SentenceTransformerTrainer,
@@ -26,7 +29,7 @@ from sklearn.pipeline import Pipeline
 from transformers import PrinterCallback
 
 from aang_core import ConfigError
-from aang_core.turns import training_turn
+from aang_core.turns import generators_kept, training_turn
 
 with warnings.catch_warnings():  # setfit switches the warnings of the whole process
     from setfit import TrainingArguments
@@ -68,16 +71,21 @@ class TunedMean(FrozenMean):
         Raises:
             AangError: the encoder cannot be loaded, or there is no such device.
         """
-        folder = tempfile.mkdtemp(prefix="aang-setfit-")
+        folder = Path(tempfile.mkdtemp(prefix="aang-setfit-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         generator = torch.Generator().manual_seed(self.config.seed)
         rows = torch.randperm(len(texts), generator=generator)[:MOST_ROWS].tolist()
-        self.encoder, self._loaded = folder, None
+        self.encoder, self._loaded = str(folder), None
         tune(self.config, [texts[i] for i in rows], [labels[i] for i in rows], folder)
         # The trainer's parts refer to each other, and other trainings need the memory of the GPU.
         gc.collect()
         torch.cuda.empty_cache()
         return self
+
+    def transform(self, texts: Any) -> NDArray[np.float32]:
+        """Encode N texts: float32 ``[N, H]``."""
+        with generators_kept():  # a head that is not used is drawn when the encoder is loaded
+            return super().transform(texts)
 
 
 class Trainer(SentenceTransformerTrainer):
@@ -87,7 +95,7 @@ class Trainer(SentenceTransformerTrainer):
         """Add none."""
 
 
-def tune(config: TrainConfig, texts: list[str], labels: list[int], folder: str) -> None:
+def tune(config: TrainConfig, texts: list[str], labels: list[int], folder: Path) -> None:
     """Write an encoder that gives texts of one class similar means, and of two different ones.
 
     It sees every pair once, or as many as ``config.steps`` steps take, with setfit's defaults.
@@ -102,13 +110,13 @@ def tune(config: TrainConfig, texts: list[str], labels: list[int], folder: str) 
             allow_missing_weights=config.allow_missing_weights,
             trust_remote_code=config.trust_remote_code,
         ).save(folder, config.max_length)
-        words = Transformer(folder)
+        words = Transformer(str(folder))
         pooling = Pooling(words.get_embedding_dimension(), "mean")
         model = SentenceTransformer(modules=[words, pooling], device=str(device))
         pairs = ContrastiveDataset(texts, labels, False, max_pairs=PAIRS * config.steps)
         defaults = TrainingArguments(report_to="none")
         arguments = SentenceTransformerTrainingArguments(
-            folder,
+            str(folder),
             per_device_train_batch_size=PAIRS,
             num_train_epochs=1,
             learning_rate=defaults.body_embedding_learning_rate,
