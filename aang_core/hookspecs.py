@@ -255,22 +255,23 @@ class RegisterCandidate(Protocol):
         *,
         options: Mapping[str, Any] | None = None,
         needs: str = "",
-        cost: float = 1.0,
+        cost: float | None = None,
     ) -> None:
         """Register one candidate: either options to train with, or a target.
 
         Args:
             name: lower-case letters, digits, hyphens and plus signs.
             summary: one line that describes it to people.
-            target: makes a classifier that takes seconds, with scikit-learn's ``fit``,
-                ``predict_proba`` and ``classes_``, given the options of a training
-                (``TrainConfig``); or ``"module:object"``, imported when first used. It is fitted
-                to a list of N texts or, in tasks over pairs, an array of texts ``[N, 2]``, and
-                to N labels.
+            target: makes a classifier with scikit-learn's ``fit``, ``predict_proba`` and
+                ``classes_``, given the options of a training (``TrainConfig``); or
+                ``"module:object"``, imported when first used. It is fitted to a list of N texts
+                or, in tasks over pairs, an array of texts ``[N, 2]``, and to N labels.
             options: options of ``aang train`` that it is trained with.
             needs: an option of ``aang train`` without which it is not tried, such as
                 ``"unlabelled"``.
-            cost: about how long it takes, in units of plain fine-tuning. Cheap ones come first.
+            cost: about how long it takes, in units of plain fine-tuning; cheap ones come first. By
+                default 1 with options, and 0 with a target, for what takes seconds and is fitted
+                before the race. A target with a cost above 0 takes part in the race.
         """
         ...
 

@@ -208,12 +208,13 @@ class Staging:
         *,
         options: Mapping[str, Any] | None = None,
         needs: str = "",
-        cost: float = 1.0,
+        cost: float | None = None,
     ) -> None:
         _require(
             (target is None) != (options is None),
             f"candidate {name!r}: give either a target or options of aang train",
         )
+        cost = float(target is None) if cost is None else cost
         entry = CandidateEntry(
             name, summary, self._origin, "candidate", target, dict(options or {}), needs, cost
         )

@@ -218,7 +218,8 @@ class CandidateEntry(TargetEntry):
     Attributes:
         options: the options of ``aang train`` that a trained one sets.
         needs: the option without which it is not tried, such as ``unlabelled``; empty for none.
-        cost: seconds of a run in units of those of plain fine-tuning, until one is measured.
+        cost: seconds of a run in units of those of plain fine-tuning, until one is measured; 0 for
+            what is fitted in seconds, before the race.
 
     Examples:
         >>> from aang_core import load_plugins

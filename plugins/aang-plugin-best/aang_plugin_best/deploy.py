@@ -27,7 +27,7 @@ from torch import nn
 
 from aang_core import ConfigError, DataError, ReadReport
 from aang_core.storage import write_folder
-from aang_plugin_best.quick import load_quick, log_probabilities, save_quick
+from aang_plugin_best.quick import load_fitted, log_probabilities, save_fitted
 from aang_plugin_best.race import Candidate, Race
 from aang_plugin_best.together import Member, Probabilities, logs_of, probabilities_of
 
@@ -41,25 +41,25 @@ def trained_on_all(race: Race, candidate: Candidate, seed: int) -> Path:
     """Train a candidate on all rows, for as many steps as the folds liked best.
 
     Returns:
-        Its run folder; for a quick candidate a folder with a scikit-learn model.
+        Its run folder; for a fitted candidate a folder with a scikit-learn model.
 
     Raises:
         ConfigError: the training has failed.
     """
     board, root = race.board, race.runs.root
-    if candidate.is_quick:
-        folder = root / "quick" / candidate.name
-        if not folder.is_dir():
-            model = candidate.fitted(race.config(candidate), board.rows.texts, board.rows.truth)
-            write_folder(folder, lambda to: save_quick(model, to))
-        return folder
+    folder = Path("runs", candidate.name, f"seed-{seed}", "all-rows")
+    if candidate.is_fitted:
+        if not (root / folder).is_dir():
+            config = race.config(candidate, seed=seed)
+            model = candidate.fitted(config, board.rows.texts, board.rows.truth)
+            write_folder(root / folder, lambda to: save_fitted(model, to))
+        return root / folder
     config = race.config(
         candidate,
         train=str(root / "data" / "rows.jsonl"),
         seed=seed,
         stop_after=board.liked_steps(candidate.name),
     )
-    folder = Path("runs", candidate.name, f"seed-{seed}", "all-rows")
     again = f"{candidate.name} on all rows"
     # It is what the time was kept for, so it is never stopped.
     if not race.run([Job(folder, config)], None, {folder: again}):
@@ -118,7 +118,7 @@ def deploy_several(
     """Train several members on all rows, and write a folder with all of them."""
     trained = {m: trained_on_all(race, candidates[m[0]], m[1]) for m in members}
     listed = [
-        {"folder": f"{name}-{seed}", "weight": times, "quick": candidates[name].is_quick}
+        {"folder": f"{name}-{seed}", "weight": times, "fitted": candidates[name].is_fitted}
         for (name, seed), times in members.items()
     ]
     first = race.config(next(iter(candidates.values())))
@@ -135,7 +135,7 @@ def deploy_several(
 
         for member, place in zip(members, listed, strict=True):
             source = trained[member]
-            copytree(source if place["quick"] else source / "model", folder / str(place["folder"]))
+            copytree(source if place["fitted"] else source / "model", folder / str(place["folder"]))
         (folder / TOGETHER).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
     write_folder(out, write)
@@ -246,8 +246,8 @@ def open_model(source: Path, device: torch.device, trust_remote_code: bool = Fal
     for member in content["members"]:
         folder = source / member["folder"]
         model: Any = (
-            load_quick(folder, content["max_length"])
-            if member["quick"]
+            load_fitted(folder, content["max_length"])
+            if member["fitted"]
             else Predictor.load(folder, device, trust_remote_code=trust_remote_code)
         )
         parts.append((float(member["weight"]), model))

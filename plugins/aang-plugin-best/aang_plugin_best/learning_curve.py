@@ -9,12 +9,12 @@ from aang_plugin_compare.cells import Job
 from numpy.typing import NDArray
 
 from aang_plugin_best.board import Board
-from aang_plugin_best.quick import log_probabilities, read_logits, write_logits
+from aang_plugin_best.quick import read_logits, write_logits
 from aang_plugin_best.race import SHARES, Candidate, Race
 from aang_plugin_best.rows import Rows
 
 FEWEST_OF_CLASS = 3
-"""Every part has as many rows of each class, or all that there are; quick candidates choose their
+"""Every part has as many rows of each class, or all that there are; linear candidates choose their
 penalty by three folds."""
 MORE = 100
 """Labels that a person might add."""
@@ -35,7 +35,7 @@ def learning_curve(race: Race, candidate: Candidate) -> dict[str, Any] | None:
     """
     seed = race.board.complete(candidate.name)[0]
     parts = {share: Board(race.board.rows, race.board.metric) for share in SHARES}
-    measure = _fitted if candidate.is_quick else _trained
+    measure = _fitted if candidate.is_fitted else _trained
     folds = 0
     while folds < race.board.rows.count and measure(race, candidate, seed, folds, parts):
         folds += 1
@@ -63,19 +63,16 @@ def drawn(rows: Rows, fold: int, share: float) -> NDArray[np.bool_]:
 def _fitted(
     race: Race, candidate: Candidate, seed: int, fold: int, parts: Mapping[float, Board]
 ) -> bool:
-    """Fit a quick candidate to each part outside a fold; returns whether there was time."""
-    rows = race.board.rows
-    file = race.runs.root / "quick" / f"{candidate.name}-curve-{fold}.safetensors"
-    held_out, texts = rows.folds == fold, np.asarray(rows.texts, dtype=object)
+    """Fit a candidate to each part outside a fold; returns whether there was time."""
+    file = race.logits_file(candidate, seed, fold, "-shares")
     if not file.is_file():
-        if race.clock.left <= 0:
+        if (race.seconds(candidate) or 0.0) * len(parts) > race.clock.left:
             return False
-        config, model, found = race.config(candidate), None, []
+        model, found = None, []
         for share in parts:
-            chosen = drawn(rows, fold, share)
-            model = candidate.fitted(config, texts[chosen], rows.truth[chosen], model)
-            with candidate.entry.blamed("predicting"):
-                found.append(log_probabilities(model, texts[held_out], len(rows.kind.labels)))
+            chosen = drawn(race.board.rows, fold, share)
+            model, logits = race.fit(candidate, seed, fold, chosen, model)
+            found.append(logits)
         write_logits(file, np.stack(found))
     for part, logits in zip(parts.values(), read_logits(file), strict=True):
         part.add(candidate.name, seed, (0,), fold, logits[None])

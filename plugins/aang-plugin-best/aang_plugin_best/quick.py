@@ -1,4 +1,4 @@
-"""Candidates that take seconds, made of scikit-learn, and how they are saved."""
+"""Candidates that take seconds, made of scikit-learn, and how fitted ones are saved."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -96,21 +96,18 @@ class FrozenMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no t
     def save(self, folder: Path) -> None:
         """Write a copy of the encoder."""
         from aang.modeling import load_tokenizer
+        from aang.modeling.loading import quiet
         from transformers import AutoModel
-        from transformers.utils import logging
 
-        trusted, before = self.config.trust_remote_code, logging.get_verbosity()
-        logging.set_verbosity_error()  # that it has no head is what we want
-        try:
+        trusted = self.config.trust_remote_code
+        with quiet():  # that it has no head is what we want
             model = AutoModel.from_pretrained(self.encoder, trust_remote_code=trusted)
-        finally:
-            logging.set_verbosity(before)
-        model.save_pretrained(folder)
+            model.save_pretrained(folder)
         load_tokenizer(self.encoder, trust_remote_code=trusted).save_pretrained(folder)
 
 
 def log_probabilities(model: Any, texts: Any, classes: int) -> NDArray[np.float32]:
-    """What a fitted quick candidate predicts: float32 ``[N, C]``; classes it never saw are last."""
+    """What a fitted candidate predicts: float32 ``[N, C]``; classes it never saw are last."""
     found = np.full((len(texts), classes), 1e-9)
     found[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(texts)
     logs: NDArray[np.float32] = np.log(found.clip(1e-9)).astype(np.float32)
@@ -118,13 +115,13 @@ def log_probabilities(model: Any, texts: Any, classes: int) -> NDArray[np.float3
 
 
 def write_logits(file: Path, logits: NDArray[np.float32]) -> None:
-    """Write what a quick candidate has predicted.
+    """Write what a fitted candidate has predicted.
 
     Raises:
         StorageError: the file cannot be written.
     """
     with writing(file):
-        file.parent.mkdir(exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True)
         with whole_file(file) as draft:
             save_file({"logits": logits}, draft)
 
@@ -135,8 +132,8 @@ def read_logits(file: Path) -> NDArray[np.float32]:
     return found
 
 
-def save_quick(model: Any, folder: Path) -> None:
-    """Save a fitted quick candidate, without pickles, which would run code when loaded."""
+def save_fitted(model: Any, folder: Path) -> None:
+    """Save a fitted candidate, without pickles, which would run code when loaded."""
     from skops.io import dump
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -150,8 +147,8 @@ def save_quick(model: Any, folder: Path) -> None:
     dump(model, folder / "model.skops")
 
 
-def load_quick(folder: Path, max_length: int) -> Any:
-    """Load what :func:`save_quick` wrote.
+def load_fitted(folder: Path, max_length: int) -> Any:
+    """Load what :func:`save_fitted` wrote.
 
     Args:
         folder: where it is.

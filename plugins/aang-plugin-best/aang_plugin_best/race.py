@@ -19,10 +19,11 @@ from aang.runs.summary import duration
 from aang_plugin_compare.cells import Job
 from aang_plugin_compare.runner import Ended, Runner, Runs
 from aang_plugin_compare.settings import layered
+from numpy.typing import NDArray
 
 from aang_core import AangError, CandidateEntry, Registry
 from aang_core.storage import write_file, writing
-from aang_plugin_best.board import Board, Standing
+from aang_plugin_best.board import Board, Logits, Standing
 from aang_plugin_best.quick import log_probabilities, read_logits, write_logits
 
 LEAST_CHANCE = 0.05
@@ -41,7 +42,7 @@ class Candidate:
 
     Attributes:
         entry: what was registered.
-        options: the options of its trainings; for a quick one, of what loads its encoder.
+        options: the options of its trainings; for a fitted one, those that its target is given.
     """
 
     entry: CandidateEntry
@@ -53,12 +54,17 @@ class Candidate:
         return self.entry.name
 
     @property
-    def is_quick(self) -> bool:
-        """Whether it is fitted within this process, in seconds, and not trained."""
+    def is_fitted(self) -> bool:
+        """Whether it is a classifier that is fitted within this process, and not a training."""
         return self.entry.target is not None
 
+    @property
+    def is_quick(self) -> bool:
+        """Whether it is fitted in seconds, before the race."""
+        return self.is_fitted and self.entry.cost == 0
+
     def fitted(self, config: TrainConfig, texts: Any, labels: Any, model: Any = None) -> Any:
-        """A quick candidate's classifier, fitted; one that was fitted before keeps what it knows.
+        """Its classifier, fitted; one that was fitted before keeps what it knows.
 
         Raises:
             PluginError: the plug-in's code has failed.
@@ -136,36 +142,64 @@ class Race:
     def quick(self, candidates: Sequence[Candidate]) -> None:
         """Fit the candidates that take seconds on all folds; results are kept."""
         for candidate in candidates:
-            file = self.runs.root / "quick" / f"{candidate.name}.safetensors"
-            if not file.is_file():
-                try:
-                    found = self._predicted(candidate)
-                except AangError as error:
-                    self._has_failed(candidate.name, str(error))
-                    continue
-                write_logits(file, found)
-            self.board.add(candidate.name, 0, (0,), None, read_logits(file)[None])
+            model = None
+            try:
+                for fold in range(self.board.rows.count):
+                    model = self._out_of_fold(candidate, 0, fold, model)
+            except AangError as error:
+                self._has_failed(candidate.name, str(error))
+                continue
             score = self.board.scores([candidate.name])[candidate.name]
             self.tell(f"{candidate.name}: {shown_score(score, self.board.metric)}")
             self.clock.keep()
 
-    def _predicted(self, candidate: Candidate) -> Any:
-        """Out-of-fold log-probabilities of a quick candidate, ``[N, C]``."""
-        rows, config, model = self.board.rows, self.config(candidate), None
+    def _out_of_fold(self, candidate: Candidate, seed: int, fold: int, model: Any = None) -> Any:
+        """Fit a candidate to all folds but one and predict that one, or read what is kept of it.
+
+        Returns:
+            The classifier, for the next fold.
+        """
+        file = self.logits_file(candidate, seed, fold)
+        if not file.is_file():
+            others = self.board.rows.folds != fold
+            model, logits = self.fit(candidate, seed, fold, others, model)
+            write_logits(file, logits)
+        self.board.add(candidate.name, seed, (0,), fold, read_logits(file)[None])
+        return model
+
+    def logits_file(self, candidate: Candidate, seed: int, fold: int, part: str = "") -> Path:
+        """Where the predictions of a fitted candidate for a fold are kept, whole or not at all."""
+        folder = self.runs.root / fold_folder(candidate, seed, fold)
+        return folder.with_name(f"{folder.name}{part}.safetensors")
+
+    def fit(
+        self,
+        candidate: Candidate,
+        seed: int,
+        fold: int,
+        chosen: NDArray[np.bool_],
+        model: Any = None,
+    ) -> tuple[Any, Logits]:
+        """Fit a candidate to the chosen rows, a mask ``[N]``, and predict the n rows of a fold.
+
+        Returns:
+            The classifier, and log-probabilities, float32 ``[n, C]``.
+
+        Raises:
+            AangError: it cannot be fitted, or its plug-in's code has failed.
+        """
+        rows, config = self.board.rows, self.config(candidate, seed=seed)
         texts = np.asarray(rows.texts, dtype=object)
-        found = np.empty((len(rows.truth), len(rows.kind.labels)), dtype=np.float32)
-        for k in range(rows.count):
-            held_out = rows.folds == k
-            model = candidate.fitted(config, texts[~held_out], rows.truth[~held_out], model)
-            with candidate.entry.blamed("predicting"):
-                found[held_out] = log_probabilities(model, texts[held_out], found.shape[1])
-        return found
+        model = candidate.fitted(config, texts[chosen], rows.truth[chosen], model)
+        with candidate.entry.blamed("predicting"):
+            held_out = texts[rows.folds == fold]
+            return model, log_probabilities(model, held_out, len(rows.kind.labels))
 
     def train(self, candidates: Sequence[Candidate]) -> None:
         """Train candidates fold by fold until time has run out or only one can be the best.
 
         Args:
-            candidates: those that are trained, cheap ones first.
+            candidates: those that are not quick, cheap ones first.
         """
         seeds = self.models
         self._costs = {c.name: c.entry.cost for c in candidates}
@@ -186,11 +220,18 @@ class Race:
     def _todo(
         self, alive: Sequence[Candidate], seed: int, fold: int
     ) -> list[tuple[Candidate, int]]:
-        """What to train next, on which folds: one fold, and more if that leaves places empty."""
+        """What to train next, on which folds: one fold, and more if that leaves places empty.
+
+        When trainings have predicted the fold, one that is fitted comes alone: it cannot be stopped
+        at a limit, so its time is looked at first.
+        """
+        missing = [c for c in alive if not self._has(c, seed, fold)]
+        if missing and all(c.is_fitted for c in missing):
+            return [(missing[0], fold)]
         found: list[tuple[Candidate, int]] = []
         for k in range(fold, self.board.rows.count):
             if len(found) < self.runs.launcher.at_once:
-                found += [(c, k) for c in alive if not self._has(c, seed, k)]
+                found += [(c, k) for c in alive if not (c.is_fitted or self._has(c, seed, k))]
         # What the others take is unknown until one has been measured.
         return found if self.clock.record.get("runs") else found[:1]
 
@@ -199,8 +240,11 @@ class Race:
         self.stopped |= self.clock.record.get("behind", {})
         for candidate in candidates:
             for seed, fold in itertools.product(range(MOST_SEEDS), range(self.board.rows.count)):
-                folder = fold_folder(candidate, seed, fold)
-                if not (self.runs.root / folder).is_dir():
+                if candidate.is_fitted:
+                    if self.logits_file(candidate, seed, fold).is_file():
+                        self._out_of_fold(candidate, seed, fold)
+                    continue
+                if not (self.runs.root / fold_folder(candidate, seed, fold)).is_dir():
                     continue
                 job = self._job(candidate, seed, fold)
                 if self.runs.state(job) == "finished":
@@ -241,7 +285,7 @@ class Race:
                 kept.append(candidate)
                 continue
             left = sum(not self._has(candidate, seed, k) for k in range(self.board.rows.count))
-            alone = left * one / self.runs.launcher.at_once
+            alone = left * one / (1 if candidate.is_fitted else self.runs.launcher.at_once)
             taken = alone if candidate.name in begun else one
             refit = self.models * max(self.seconds(c) or 0.0 for c in [*kept, candidate])
             if seed > 0:
@@ -289,6 +333,8 @@ class Race:
 
     def _train(self, todo: Sequence[tuple[Candidate, int]], seed: int) -> bool:
         """Train on folds, and read what was predicted; returns whether there was time."""
+        if todo[0][0].is_fitted:
+            return self._fit_in_turn(*todo[0], seed)
         jobs = [(self._job(c, seed, k), c, k) for c, k in todo]
         known = [s for c, _ in todo if (s := self.seconds(c)) is not None]
         # A first run that takes half of the time could not be repeated on the other folds.
@@ -304,6 +350,21 @@ class Race:
                 if seed == 0 and candidate.name not in self.stopped:
                     self._stop(candidate, "no time to finish a fold")
         return not late
+
+    def _fit_in_turn(self, candidate: Candidate, fold: int, seed: int) -> bool:
+        """Fit a candidate between the trainings, and measure it; returns whether there was time."""
+        if self.clock.left <= 0:
+            self._stop(candidate, "no time to begin")
+            return False
+        began = time.monotonic()
+        try:
+            self._out_of_fold(candidate, seed, fold)
+        except AangError as error:
+            self._has_failed(candidate.name, str(error))
+        else:
+            self._took(candidate.name, began)
+            self.clock.keep()
+        return True
 
     def run(self, jobs: Sequence[Job], limit: float | None, names: Mapping[Path, str]) -> list[Job]:
         """Train, and measure how long each run takes; returns those that finished.
@@ -323,9 +384,7 @@ class Race:
                 self.tell(f"{run.name}: failed: {run.error}")
                 return
             if run.state == "new":
-                walls = self.clock.record.setdefault("runs", {})
-                took = round(time.monotonic() - began[folder], 1)
-                walls.setdefault(names[folder], []).append(took)
+                self._took(names[folder], began[folder])
             finished.append(run.job)
             self.clock.keep()
 
@@ -334,6 +393,10 @@ class Race:
 
         Runner(self.runs, ended, starts).run(jobs, None if limit is None else max(0.0, limit))
         return finished
+
+    def _took(self, name: str, began: float) -> None:
+        walls = self.clock.record.setdefault("runs", {})
+        walls.setdefault(name, []).append(round(time.monotonic() - began, 1))
 
     def read(self, candidate: Candidate, seed: int, fold: int, folder: Path, board: Board) -> None:
         """Add what a run has predicted to a board, and remove its models."""

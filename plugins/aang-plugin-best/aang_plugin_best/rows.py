@@ -50,7 +50,7 @@ class Rows:
 
     @cached_property
     def texts(self) -> "NDArray[np.object_] | list[str]":
-        """What quick candidates are fitted to: N texts, or ``[N, 2]`` for pairs."""
+        """What candidates are fitted to: N texts, or ``[N, 2]`` for pairs."""
         return texts_of(self.examples)
 
     @property
@@ -95,7 +95,7 @@ class Rows:
 
 
 def texts_of(examples: Sequence[Example]) -> "NDArray[np.object_] | list[str]":
-    """The texts as quick candidates take them: N strings, or ``[N, 2]`` for pairs."""
+    """The texts as fitted candidates take them: N strings, or ``[N, 2]`` for pairs."""
     if examples and examples[0].text_pair is not None:
         return np.array([(e.text, e.text_pair) for e in examples], dtype=object)
     return [example.text for example in examples]

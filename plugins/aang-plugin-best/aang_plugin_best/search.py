@@ -170,9 +170,8 @@ def _candidates(
         elif entry.needs and not asked.options.get(entry.needs):
             not_tried[entry.name] = f"needs --{entry.needs.replace('_', '-')}"
         else:
-            quick = entry.target is not None
-            options = layered(shared, {"weighter": "single-task"} if quick else entry.options)
-            found.append(Candidate(entry, options))
+            its = {"weighter": "single-task"} if entry.target is not None else entry.options
+            found.append(Candidate(entry, layered(shared, its)))
     return found, not_tried
 
 
@@ -255,13 +254,13 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
         "together": together.document(),
         "deploy": search.asked.deploy,
         "members": [[*member, times] for member, times in members.items()],
-        "steps": 0 if by_name[chosen].is_quick else board.liked_steps(chosen),
+        "steps": board.liked_steps(chosen),
         "temperature": temperature,
         **_expected(board, standing[0], members, logits, temperature),
     }
     race.tell(f"training on all {len(board.rows.truth)} rows")
     (first, seed), *several = members
-    if several or by_name[first].is_quick:
+    if several or by_name[first].is_fitted:
         deploy_several(race, by_name, members, root / MODEL, temperature)
     else:
         run = trained_on_all(race, by_name[first], seed)

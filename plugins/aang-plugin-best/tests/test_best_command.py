@@ -175,6 +175,100 @@ def test_a_training_that_fails_does_not_end_the_race(
     assert verdict["chosen"] == "tf-idf"
 
 
+@pytest.fixture
+def slow(tmp_path: Path) -> list[Any]:
+    """A plug-in with a fitted candidate that takes part in the race, and the file of its fits.
+
+    With KILLED in the environment, the process is killed at its third fit.
+    """
+    plugin, fits = tmp_path / "slow.py", tmp_path / "fits"
+    plugin.write_text(
+        "import os, signal, time\n"
+        "from sklearn.dummy import DummyClassifier\n"
+        "from sklearn.feature_extraction.text import CountVectorizer\n"
+        "from sklearn.naive_bayes import MultinomialNB\n"
+        "from sklearn.pipeline import make_pipeline\n"
+        "from aang_core import hookimpl\n\n"
+        "def slow(config):\n"
+        f"    with open({str(fits)!r}, 'a') as file:\n"
+        "        file.write(f'{config.seed}\\n')\n"
+        f"    if os.environ.get('KILLED') and os.path.getsize({str(fits)!r}) == 6:\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    time.sleep(float(os.environ.get('SLEEP', 0)))\n"
+        "    return make_pipeline(CountVectorizer(), MultinomialNB())\n\n"
+        "@hookimpl\n"
+        "def aang_register_candidates(register):\n"
+        "    register('slow', 'naive Bayes', slow, cost=0.5)\n"
+        "    register('majority', 'the most frequent class', lambda config: DummyClassifier())\n"
+    )
+    return ["--plugin", plugin, *in_process.NO_PAGE], fits
+
+
+def test_a_fitted_candidate_with_a_cost_takes_part_in_the_race(
+    aang: Aang, data: list[str], slow: list[Any], tmp_path: Path
+) -> None:
+    """It has a seed, a time and a learning curve, and is deployed."""
+    before, fits = slow
+    root = tmp_path / "best"
+    done = aang(*before, "best", *data, "--candidate", "slow", "--out", root)
+    assert done.returncode == 0, done.stderr
+    verdict = verdict_in(root)
+    # For five folds, for all rows, and for the three shares of each fold.
+    assert fits.read_text().split() == ["0"] * 11
+    assert (verdict["chosen"], verdict["steps"]) == ("slow", 0)
+    assert verdict["learning_curve"]["folds"] == 5
+    assert len(json.loads((root / "clock.json").read_text())["runs"]["slow"]) == 5
+    predicted = aang("predict", root, "alpha alpha", "beta beta", "--label-only")
+    assert predicted.stdout.split() == ["alpha", "beta"]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "fitted", "said"),
+    [("0.03", 1, "no time: it needs --minutes 1"), ("1e-5", 0, "no time to begin")],
+)
+def test_a_fit_begins_only_if_there_is_time(
+    aang: Aang,
+    data: list[str],
+    slow: list[Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    minutes: str,
+    fitted: int,
+    said: str,
+) -> None:
+    """Its first one says how much the others need."""
+    before, fits = slow
+    fits.touch()
+    monkeypatch.setenv("SLEEP", "0.5")
+    both = ["--candidate", "majority", "--candidate", "slow", "--minutes", minutes]
+    done = aang(*before, "best", *data, *both, "--out", tmp_path / "best")
+    assert done.returncode == 0, done.stderr
+    assert len(fits.read_text().split()) == fitted
+    verdict = verdict_in(tmp_path / "best")
+    assert verdict["chosen"] == "majority"
+    assert verdict["not_tried"]["slow"] == said
+
+
+@pytest.mark.full
+def test_a_killed_search_fits_no_fold_twice(
+    aang: Aang, data: list[str], slow: list[Any], tmp_path: Path
+) -> None:
+    before, fits = slow
+    command = [*before, "best", *data, *QUICK, "--candidate", "slow", "--out", tmp_path / "best"]
+    killed = subprocess.run(
+        [sys.executable, "-m", "aang_core", *command],
+        env={**os.environ, "KILLED": "1"},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    done = aang(*command)
+    assert done.returncode == 0, done.stderr
+    assert "slow" in {of["name"] for of in verdict_in(tmp_path / "best")["board"]}
+    # Five folds, and the third of them twice, whose first fit was killed.
+    assert fits.read_text().split()[:6] == ["0"] * 6
+    assert "0" not in fits.read_text().split()[6:]
+
+
 def test_other_rows_are_refused(aang: Aang, data: list[str], tmp_path: Path) -> None:
     command = ["best", *data, *QUICK, "--out", tmp_path / "best"]
     assert aang(*command).returncode == 0
