@@ -5,9 +5,10 @@
 
 DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl`` and ``test.jsonl``, and
 ``rte`` with GLUE's ``train.tsv`` and ``dev.tsv``, whose rows are the test set. Every draw takes new
-training rows and no dev set. It is searched twice in one folder, with ``--deploy one`` and then
-with ``--deploy ensemble``, which goes on from there; and the same rows, split 80 to 20 into train
-and dev, are trained once with today's default. ``run`` appends a line to RESULTS for each draw, and
+training rows and no dev set; of the demo task ``word-order``, whose other rows are the test set. It
+is searched twice in one folder, with ``--deploy one`` and then with ``--deploy ensemble``, which
+goes on from there; and the same rows, split 80 to 20 into train and dev, are trained once with
+today's default. ``run`` appends a line to RESULTS for each draw, and
 goes on where it was stopped; with ``--setting`` it takes only those, so that several can run at
 once, each with RESULTS of its own. ``table`` prints all draws and their means. Test scores are only
 read here.
@@ -24,8 +25,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from aang_plugin_best.search import DEMO
+from aang_plugin_demo.word_order import word_order
 from sklearn.model_selection import train_test_split
 
+from aang_core import ReadReport
 from aang_core.storage import write_file
 
 DRAWS = 3
@@ -33,39 +37,60 @@ DRAWS = 3
 
 @dataclass(frozen=True)
 class Setting:
-    """A task with a number of training rows; None for the built-in demo."""
+    """A task with a number of training rows.
+
+    Attributes:
+        task: the task.
+        rows: how many rows.
+        options: the options of ``aang train`` that suit it; None for those of the command line.
+    """
 
     task: str
-    rows: int | None = None
+    rows: int
+    options: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
         """Its name in results."""
-        return self.task if self.rows is None else f"{self.task}-{self.rows}"
+        return f"{self.task}-{self.rows}"
 
 
 SETTINGS = (
-    *(Setting("scierc", 500), Setting("acl-arc", 500), Setting("rte", 300), Setting("demo")),
+    *(Setting("scierc", 500), Setting("acl-arc", 500), Setting("rte", 300)),
+    Setting(
+        *("word-order", 400),
+        tuple(f"--{n.replace('_', '-')}={v}" for n, v in DEMO.items() if n != "dataset"),
+    ),
     *(Setting("scierc", 200), Setting("acl-arc", 200)),
 )
 
 
 def drawn(setting: Setting, data: Path, draw: int, folder: Path) -> list[str]:
     """Write the training rows of a draw, by class; returns the options that name them."""
-    if setting.rows is None:
-        return ["--seed", str(draw)]
-    pairs = setting.task == "rte"
-    train, test = ("train.tsv", "dev.tsv") if pairs else ("train.jsonl", "test.jsonl")
-    lines = (data / setting.task / train).read_text(encoding="utf-8").splitlines()
-    header, rows = (lines[:1], lines[1:]) if pairs else ([], lines)
-    labels = [row.split("\t")[-1] if pairs else json.loads(row)["label"] for row in rows]
-    chosen, _ = train_test_split(
+    if setting.task == "word-order":
+        task = word_order(ReadReport()).task
+        train, test = "train.jsonl", str(folder / "test.jsonl")
+        header, labels = [], [str(e.label) for e in (*task.train, *task.dev, *task.test)]
+        rows = [
+            json.dumps({"text": e.text, "label": e.label})
+            for e in (*task.train, *task.dev, *task.test)
+        ]
+    else:
+        pairs = setting.task == "rte"
+        train, name = ("train.tsv", "dev.tsv") if pairs else ("train.jsonl", "test.jsonl")
+        test = str(data / setting.task / name)
+        lines = (data / setting.task / train).read_text(encoding="utf-8").splitlines()
+        header, rows = (lines[:1], lines[1:]) if pairs else ([], lines)
+        labels = [row.split("\t")[-1] if pairs else json.loads(row)["label"] for row in rows]
+    chosen, others = train_test_split(
         range(len(rows)), train_size=setting.rows, random_state=draw, stratify=labels
     )
     folder.mkdir(parents=True, exist_ok=True)
     write_file(folder / train, "\n".join([*header, *(rows[i] for i in sorted(chosen))]) + "\n")
-    columns = ["--text", "sentence1", "--text-pair", "sentence2"] if pairs else []
-    return ["--train", str(folder / train), "--test", str(data / setting.task / test), *columns]
+    if setting.task == "word-order":
+        write_file(Path(test), "\n".join(rows[i] for i in others) + "\n")
+    columns = ["--text", "sentence1", "--text-pair", "sentence2"] if header else []
+    return ["--train", str(folder / train), "--test", test, *columns]
 
 
 def aang(*arguments: str) -> float:
@@ -76,13 +101,13 @@ def aang(*arguments: str) -> float:
 
 
 def measured(
-    setting: Setting, options: list[str], folder: Path, minutes: float, shared: list[str]
+    options: list[str], folder: Path, minutes: float, shared: list[str]
 ) -> Iterator[tuple[str, Any]]:
     """What a draw came to, by name."""
     baseline = folder / "one-training"
     if not (baseline / "result.json").is_file():
-        split = [] if setting.rows is None else ["--dev-fraction", "0.2"]
-        aang("train", *options, *split, *shared, "--quiet", "--out", str(baseline))
+        split = ["--dev-fraction", "0.2", "--quiet"]
+        aang("train", *options, *split, *shared, "--out", str(baseline))
     result = json.loads((baseline / "result.json").read_text())
     yield "baseline", result["metric"]["test"]
     for deploy in ("one", "ensemble"):
@@ -128,11 +153,13 @@ def run(
                 continue
             folder = out / f"{setting.name}-{draw}"
             options = drawn(setting, data, draw, folder)
-            shared = ["--seed", str(draw)] if setting.rows is not None else []
-            if setting.rows is not None:
+            shared = ["--seed", str(draw)]
+            if setting.options is None:
                 options += ["--model", model]
                 shared += ["--steps", str(steps), "--max-length", str(max_length)]
-            found = dict(measured(setting, options, folder, minutes, shared))
+            else:
+                shared += setting.options
+            found = dict(measured(options, folder, minutes, shared))
             line = {"setting": setting.name, "draw": draw, "minutes": minutes, **found}
             lines.append(json.dumps(line))
             write_file(results, "\n".join(lines) + "\n")

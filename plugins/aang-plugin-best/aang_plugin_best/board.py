@@ -79,6 +79,15 @@ class Board:
         """The seeds with which a candidate has predicted every row."""
         return [s for s, of in self.found.get(name, {}).items() if of.rows.all()]
 
+    def of_folds(self, count: int) -> "Board":
+        """The board as it is over the rows of the first folds."""
+        kept = self.rows.folds < count
+        found = {
+            name: {s: Predictions(of.steps, of.logits[:, kept]) for s, of in seeds.items()}
+            for name, seeds in self.found.items()
+        }
+        return Board(self.rows.of_folds(count), self.metric, found)
+
     def predicted(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """The rows that all of these candidates have predicted with their first seed, ``[N]``."""
         first = np.stack([next(iter(self.found[name].values())).rows for name in names])
@@ -101,10 +110,9 @@ class Board:
         return count - 1 - int(np.argmax(scores[::-1]))
 
     def liked_steps(self, name: str) -> int:
-        """How many steps of a candidate's training all folds together like best."""
-        seeds = self.complete(name)
-        place = self.steps(name, np.ones(len(self.rows.truth), dtype=bool))
-        return self.found[name][seeds[0]].steps[place]
+        """How many steps of a candidate's training all its folds together like best."""
+        first = next(iter(self.found[name].values()))
+        return first.steps[self.steps(name, first.rows)]
 
     def score(self, truth: NDArray[np.int64], logits: Logits) -> float:
         """The metric of logits ``[n, C]``."""

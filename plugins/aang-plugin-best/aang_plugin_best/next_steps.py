@@ -27,13 +27,19 @@ AT_ONCE = 256
 
 
 def next_steps(
-    search: "Search", race: Race, chosen: str, model: Together, probabilities: Probabilities
+    search: "Search",
+    race: Race,
+    rows: Rows,
+    chosen: str,
+    model: Together,
+    probabilities: Probabilities,
 ) -> dict[str, Any]:
     """Find all of it, and write the files.
 
     Args:
         search: what was asked for.
         race: has ended; what time it has left goes to the unlabelled texts and the learning curve.
+        rows: those that the chosen candidate has predicted.
         chosen: the chosen candidate.
         model: what is deployed.
         probabilities: its calibrated out-of-fold probabilities, ``[N, C]``.
@@ -44,8 +50,7 @@ def next_steps(
     Raises:
         AangError: a file cannot be read or written.
     """
-    rows, root = race.board.rows, race.runs.root
-    labels = rows.kind.labels
+    labels, root = rows.kind.labels, race.runs.root
     found = errors(rows, probabilities)
     if found["confusion"]:
         matrix = zip(labels, found["confusion"], strict=True)
@@ -71,11 +76,13 @@ def next_steps(
             return np.concatenate(parts)
 
         test = [example for part in search.held_out.values() for example in part]
-        wanted = label_next(search.config, rows, test, predicted)
+        wanted = label_next(search.config, search.rows, test, predicted)
         write_table(root / LABEL_NEXT, wanted[0], (record.values() for record in wanted))
         found["label_next"] = {"texts": len(wanted), "first": wanted[:SHOWN]}
     candidate = next(c for c in search.candidates if c.name == chosen)
-    found["learning_curve"] = learning_curve(race, candidate)
+    # Without time for all folds there is none for parts of them.
+    finished = race.board.complete(chosen)
+    found["learning_curve"] = learning_curve(race, candidate) if finished else None
     return found
 
 

@@ -32,7 +32,7 @@ def write_page(verdict: Mapping[str, Any], path: Path) -> None:
     facts = {
         "chosen": verdict["chosen"],
         metric: shown_score(verdict["score"], metric, verdict["interval"]),
-        "labelled rows": str(verdict["rows"]),
+        "labelled rows": str(verdict["labelled"]),
         "calibration error": f"{verdict['calibration_error']:.3f}",
     }
     for part, of in verdict["parts"].items():

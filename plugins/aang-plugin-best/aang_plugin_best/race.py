@@ -272,9 +272,9 @@ class Race:
     def _affordable(self, alive: Sequence[Candidate], seed: int) -> list[Candidate]:
         """Those that can complete this seed in the time that is left; the best come first.
 
-        Without a complete seed a candidate cannot be chosen, so few that finish are better than
-        many that do not. One that has not begun may still turn out to be the best: its first fold
-        has to fit, and all of them if the others stopped.
+        Few that finish are better than many that do not. One that has not begun may still turn out
+        to be the best: its first fold has to fit, and all of them if the others stopped. The one
+        that leads goes on for as many folds as fit, since those may be enough to choose it.
         """
         begun = [c.name for c in alive if c.name in self.board.found]
         scores = self.board.scores(begun) if begun else {}
@@ -291,12 +291,14 @@ class Race:
             if seed > 0:
                 refit += len(SHARES) * one  # a learning curve tells more than one seed more
             short = max(needed + taken + refit, alone + self.models * one) - self.clock.left
-            if short <= 0:
+            leads = seed == 0 and candidate.name in begun and not kept
+            if short <= 0 or (leads and one + refit <= self.clock.left):
                 kept.append(candidate)
                 needed += taken
             elif seed == 0:
                 minutes = math.ceil((self.clock.limit + short) / 60)
-                self._stop(candidate, f"no time: it needs --minutes {minutes}")
+                what = " for all folds" if candidate.name in begun else ""
+                self._stop(candidate, f"no time{what}: it needs --minutes {minutes}")
         return [c for c in alive if c in kept]
 
     def _promising(self, alive: Sequence[Candidate]) -> list[Candidate]:

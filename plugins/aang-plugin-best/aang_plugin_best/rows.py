@@ -58,6 +58,17 @@ class Rows:
         """The number of folds."""
         return int(self.folds.max()) + 1
 
+    def of_folds(self, count: int) -> "Rows":
+        """The rows of the first folds."""
+        kept = np.flatnonzero(self.folds < count)
+        return Rows(
+            tuple(self.examples[i] for i in kept),
+            tuple(self.places[i] for i in kept),
+            np.unique(self.groups[kept], return_inverse=True)[1],
+            self.folds[kept],
+            self.kind,
+        )
+
     @cached_property
     def digest(self) -> str:
         """Fingerprint of the rows and their folds."""

@@ -31,7 +31,7 @@ from aang_plugin_best.deploy import (
 )
 from aang_plugin_best.next_steps import next_steps
 from aang_plugin_best.page import PAGE, write_page
-from aang_plugin_best.race import Candidate, Clock, Race
+from aang_plugin_best.race import LEAST_CHANCE, LEAST_ROWS, Candidate, Clock, Race
 from aang_plugin_best.rows import Rows, read_labelled
 from aang_plugin_best.search_objectives import ObjectiveSearch
 from aang_plugin_best.together import (
@@ -232,11 +232,8 @@ def _refuse_other(search: Search, clock: Clock) -> None:
 
 def _decided(search: Search, race: Race) -> dict[str, Any]:
     """Choose, train the choice again on all rows, and write model and verdict."""
-    board, root = race.board, race.runs.root
+    board, root = _deciding(race), race.runs.root
     names = [name for name in board.found if board.complete(name)]
-    if not names:
-        why = "; ".join(f"{name}: {error}" for name, error in race.failed.items())
-        raise ConfigError(f"no candidate has predicted every row. {why}")
     standing = board.standing(names)
     chosen, by_name = standing[0].name, {c.name: c for c in search.candidates}
     together = ensemble(board, names)
@@ -246,6 +243,7 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
         "chosen": chosen,
         "metric": board.metric,
         "rows": len(board.rows.truth),
+        "labelled": len(search.rows.truth),
         "classes": list(board.rows.kind.labels),
         "columns": end_task_columns(search.config).options(),
         "board": [of.document() for of in standing],
@@ -258,7 +256,7 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
         "temperature": temperature,
         **_expected(board, standing[0], members, logits, temperature),
     }
-    race.tell(f"training on all {len(board.rows.truth)} rows")
+    race.tell(f"training on all {verdict['labelled']} rows")
     (first, seed), *several = members
     if several or by_name[first].is_fitted:
         deploy_several(race, by_name, members, root / MODEL, temperature)
@@ -275,11 +273,41 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
         for part, examples in search.held_out.items()
         if examples
     }
-    verdict |= next_steps(search, race, chosen, model, probabilities_of(logits, temperature))
+    calibrated = probabilities_of(logits, temperature)
+    verdict |= next_steps(search, race, board.rows, chosen, model, calibrated)
     write_page(verdict, root / PAGE)
     with writing(root / BEST):
         write_file(root / BEST, json.dumps(verdict, indent=2) + "\n")
     return verdict
+
+
+def _deciding(race: Race) -> Board:
+    """The board that decides: of all rows if possible.
+
+    A candidate that has had no time for all folds is chosen over two or more of them if it is ahead
+    of everybody there: to stay behind by so much would cost more than a wider interval.
+
+    Raises:
+        ConfigError: nobody has predicted enough rows.
+    """
+    whole = race.board
+    complete = [name for name in whole.found if whole.complete(name)]
+    for count in range(whole.rows.count - 1, 1, -1):
+        board = whole.of_folds(count)
+        names = [n for n in board.found if board.complete(n) and n not in race.failed]
+        if len(board.rows.truth) < LEAST_ROWS or not set(names) - set(complete):
+            continue
+        first, *others = board.standing(names)
+        beaten = [of for of in others if of.name in complete]
+        if first.name not in complete and all(
+            first.ahead_of(of) >= 1 - LEAST_CHANCE for of in beaten
+        ):
+            return board
+    if not complete:
+        reasons = {**race.stopped, **race.failed}
+        why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise ConfigError(f"no candidate has predicted enough rows. {why}")
+    return whole
 
 
 def _expected(

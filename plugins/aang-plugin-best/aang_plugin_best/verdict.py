@@ -20,10 +20,10 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
     score = shown_score(verdict["score"], metric, verdict["interval"])
     members = verdict["members"]
     what = chosen if len(members) == 1 else f"{len(members)} models ({_listed(members)})"
-    yield (
-        f"{what}: {metric} {score} over {verdict['rows']} rows, each predicted by a model that "
-        "had not seen it"
-    )
+    rows = f"{verdict['rows']} rows"
+    if verdict["rows"] < verdict["labelled"]:
+        rows = f"{verdict['rows']} of {verdict['labelled']} rows"
+    yield (f"{what}: {metric} {score} over {rows}, each predicted by a model that had not seen it")
     against = verdict["against"]
     order = sorted(against, key=lambda name: (name not in BASELINES, -against[name]["score"]))
     for name in order:
