@@ -11,7 +11,7 @@ from aang.runs import choose_device
 from aang_plugin_compare.quick_controls import FrozenEncoder
 from numpy.typing import NDArray
 from safetensors.numpy import load_file, save_file
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -21,6 +21,7 @@ from sklearn.preprocessing import StandardScaler
 
 from aang_core import ConfigError, Example
 from aang_core.storage import whole_file, writing
+from aang_plugin_best.together import temperature_of
 
 SCORING = {"macro-f1": "f1_macro", "micro-f1": "f1_micro", "accuracy": "accuracy"}
 
@@ -56,12 +57,35 @@ def _regression(config: TrainConfig, penalties: Sequence[float]) -> Any:
     # Classes count alike in training if they do in the metric.
     weights = "balanced" if config.metric == "macro-f1" else None
     # Folds without a row of some class are fine here: their scores are means of many.
-    return GridSearchCV(
+    return Calibrated(
         LogisticRegression(max_iter=1000, class_weight=weights),
         {"C": list(penalties)},
         scoring=SCORING[config.metric],
         cv=StratifiedKFold(3, shuffle=True, random_state=0),
     )
+
+
+class Calibrated(GridSearchCV):  # type: ignore[misc]  # no types there
+    """A search for the penalty that also divides the logits of what it finds by a temperature.
+
+    The penalty decides how sure the probabilities are, and more rows may choose another one, for
+    which a temperature from before would be wrong.
+    """
+
+    def fit(self, features: Any, labels: Any) -> "Calibrated":
+        """Search, fit the best one to all N rows, and calibrate it on rows that it has not seen."""
+        super().fit(features, labels)
+        classes = int(max(labels)) + 1
+        logits, truth = [], []
+        for rest, held_out in self.cv.split(features, labels):
+            model = clone(self.best_estimator_).fit(features[rest], labels[rest])
+            known = held_out[np.isin(labels[held_out], model.classes_)]
+            logits.append(log_probabilities(model, features[known], classes))
+            truth.append(labels[known])
+        temperature = temperature_of(np.concatenate(logits), np.concatenate(truth))
+        self.best_estimator_.coef_ /= temperature
+        self.best_estimator_.intercept_ /= temperature
+        return self
 
 
 class FrozenMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no types there
@@ -108,7 +132,7 @@ class FrozenMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no t
 
 def log_probabilities(model: Any, texts: Any, classes: int) -> NDArray[np.float32]:
     """What a fitted candidate predicts: float32 ``[N, C]``; classes it never saw are last."""
-    found = np.full((len(texts), classes), 1e-9)
+    found = np.full((np.shape(texts)[0], classes), 1e-9)
     found[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(texts)
     logs: NDArray[np.float32] = np.log(found.clip(1e-9)).astype(np.float32)
     return logs
