@@ -470,7 +470,9 @@ def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
 
 
 @hookspec
-def aang_prepare_model(model: "TextModel", options: Mapping[str, Any]) -> "TrainedPart | None":
+def aang_prepare_model(
+    model: "TextModel", options: Mapping[str, Any], stage: str | None
+) -> "TrainedPart | None":
     """Change which part of the encoder is trained, or how, when it has just been loaded.
 
     Called for the main training and for every stage of pre-training, in every process. Parameters
@@ -480,6 +482,7 @@ def aang_prepare_model(model: "TextModel", options: Mapping[str, Any]) -> "Train
     Args:
         model: the encoder with the end task's head; ``model.body.base`` is changed in place.
         options: every option of the training, by its name in configuration files.
+        stage: the stage of pre-training; None for the main training.
 
     Returns:
         What was made of the encoder; None if it is left as it is.

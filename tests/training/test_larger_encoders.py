@@ -182,6 +182,28 @@ def test_frozen_layers_keep_their_weights(
     assert all(name.startswith("bert.encoder.layer.1.") for name in moved)
 
 
+def test_a_mean_layer_is_added_once_after_pre_training(
+    aang: Aang, train_options: list[object], tmp_path: Path
+) -> None:
+    """The stage trains the encoder as it was, and a training of the run's model has no more."""
+    run, again = tmp_path / "run", tmp_path / "again"
+    done = aang(
+        *("train", *train_options, "--recipe", "tapt", "--mean-layer", "--freeze-layers", 1),
+        *("--set", "tapt.steps=2", "--steps", 2, "--eval-every", 2, "--out", run),
+    )
+    assert done.status == 0, done.err
+    assert "a layer is added whose first token begins as the mean" in done.err
+    quick = ("--weighter", "single-task", "--steps", 2, "--eval-every", 2)
+    done = aang("train", *train_options, *quick, "--model", run / "model", "--out", again)
+    assert done.status == 0, done.err
+    folders = (run / "pretraining" / "tapt" / "model", run / "model", again / "model")
+    layers = [AutoConfig.from_pretrained(folder).num_hidden_layers for folder in folders]
+    assert layers == [2, 3, 3]
+    predicted = aang("predict", run, *TEXTS, "--label-only")
+    classify = pipeline("text-classification", model=str(run / "model"))
+    assert predicted.out.split() == [answer["label"] for answer in classify(TEXTS)]
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
@@ -190,6 +212,7 @@ def test_frozen_layers_keep_their_weights(
         (["--lora-target", "query"], "--lora-target goes with --lora;"),
         (["--lora-alpha", 8], "--lora-alpha goes with --lora;"),
         (["--lora", 2, "--from-scratch"], "--lora 2 never trains some of the weights"),
+        (["--lora", 2, "--mean-layer"], "--mean-layer: does not go with --lora"),
         (["--lora", 0], "--lora"),
         (["--freeze-layers", -1], "--freeze-layers"),
     ],

@@ -18,6 +18,7 @@ CASES: dict[str, list[object]] = {
     "draws": ["--draws-per-step", 3, "--weights-every", 3, "--set", "factored.n=2"],
     "adapters": ["--lora", 2, "--freeze-layers", 0],
     "frozen layers": ["--freeze-layers", 1, "--gradients", "packed"],
+    "mean layer": ["--mean-layer", "--freeze-layers", 1],
     "alpha-vil": [
         *("--weighter", "alpha-vil", "--steps", 60, "--eval-every", 5),
         *("--set", "alpha-vil.n=2", "--set", "alpha-vil.fraction=0.1"),

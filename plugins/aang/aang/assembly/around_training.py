@@ -25,14 +25,16 @@ def before_training(registry: Registry, config: TrainConfig, *, resumed: bool = 
         _call(hook, registry, config, resumed=resumed)
 
 
-def prepared_model(registry: Registry, config: TrainConfig, model: TextModel) -> TextModel:
+def prepared_model(
+    registry: Registry, config: TrainConfig, model: TextModel, stage: str | None
+) -> TextModel:
     """Let every plug-in that implements ``aang_prepare_model`` change the encoder.
 
     Raises:
         AangError: one of them says that the encoder cannot be used in this way.
     """
     for hook in _hooks(registry, "aang_prepare_model"):
-        part = _call(hook, registry, config, model=model)
+        part = _call(hook, registry, config, model=model, stage=stage)
         if part is not None:
             if not isinstance(part, TrainedPart):
                 raise PluginError(f"{_whose(hook)} returned {part!r}, which is no TrainedPart")

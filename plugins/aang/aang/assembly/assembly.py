@@ -143,12 +143,15 @@ def assemble(
     return assembly
 
 
-def load_model(sources: Sources, tokenizer: PreTrainedTokenizerBase | None = None) -> TextModel:
+def load_model(
+    sources: Sources, tokenizer: PreTrainedTokenizerBase | None = None, stage: str | None = None
+) -> TextModel:
     """Load the encoder of ``sources``.
 
     Args:
         sources: the options, the encoder's name and the end task's labels.
         tokenizer: the encoder's tokenizer, if it is loaded already.
+        stage: the stage of pre-training; None for the main training.
 
     Raises:
         ModelError: the encoder cannot be used, or not with these options.
@@ -168,7 +171,7 @@ def load_model(sources: Sources, tokenizer: PreTrainedTokenizerBase | None = Non
         trust_remote_code=trusted,
         task_type=sources.task.task_type,
     )
-    return prepared_model(sources.registry, config, model)
+    return prepared_model(sources.registry, config, model, stage)
 
 
 def make_task(

@@ -265,7 +265,7 @@ def pretrain(
     if (folder.path / place / StageResult.file).is_file():
         return read_part(StageResult, folder.path / place)
     torch.manual_seed(sources.config.seed)
-    model = load_model(sources, reader.tokenizer)
+    model = load_model(sources, reader.tokenizer, stage.name)
     rows = ready(sources, stage, reader, model)
     observers = during.observe(stage.name, stage.settings.steps, METRIC)
     with trained_encoder(

@@ -1,0 +1,67 @@
+"""A further layer whose first token begins as the mean of the tokens."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from aang_plugin_mean_layer.hooks import aang_prepare_model
+from torch import Tensor
+from transformers import AutoModelForSequenceClassification
+
+from aang_core import ModelError
+from tests.core.encoders import tiny_text_model
+from tests.support.model import TextModel
+
+LENGTHS = torch.tensor([8, 5, 3])
+REAL = torch.arange(8) < LENGTHS.unsqueeze(1)
+IDS = torch.arange(3, 27).view(3, 8) * REAL
+
+
+def with_layer(folder: Path, architecture: str, *, added: bool = True) -> TextModel:
+    model = tiny_text_model(
+        folder,
+        tied=True,
+        architecture=architecture,
+        change=lambda made: aang_prepare_model(made, {"mean_layer": added}, None),
+    )
+    model.body.eval()
+    model.classifier.eval()
+    return model
+
+
+@pytest.mark.parametrize("architecture", ["bert", "roberta", "electra", "distilbert"])
+def test_the_first_token_is_the_mean_and_plain_transformers_reads_it(
+    tmp_path: Path, architecture: str
+) -> None:
+    """Of each text's own tokens, in a padded batch; the rest of the model draws what it drew."""
+    before = with_layer(tmp_path / "plain", architecture, added=False)
+    drawn = torch.get_rng_state()
+    model = with_layer(tmp_path / "encoder", architecture)
+    assert torch.equal(torch.get_rng_state(), drawn)
+    hidden: Tensor = before.body(IDS, REAL)
+    mean = (hidden * REAL.unsqueeze(-1)).sum(1) / LENGTHS.unsqueeze(1)
+    first = model.body(IDS, REAL)[:, 0]
+    cosines = torch.cosine_similarity(first, mean)
+    assert (cosines > 0.95).all(), cosines
+    assert (torch.cosine_similarity(hidden[:, 0], mean) < cosines).all()
+
+    model.save(tmp_path / "saved")
+    saved = AutoModelForSequenceClassification.from_pretrained(
+        tmp_path / "saved", dtype=torch.float64
+    )
+    assert saved.config.num_hidden_layers == 3
+    logits = saved.eval()(input_ids=IDS, attention_mask=REAL.long()).logits
+    torch.testing.assert_close(logits, model.classifier(model.body(IDS, REAL)))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "reason"),
+    [
+        ("modernbert", "ModernBertModel has classifier_pooling instead; leave the option out"),
+        ("mpnet", "MPNetModel has layers of another form"),
+    ],
+)
+def test_other_layers_are_refused(tmp_path: Path, architecture: str, reason: str) -> None:
+    """MPNet's attention has a bias for positions, and so would never be a mean."""
+    with pytest.raises(ModelError, match=f"--mean-layer: {reason}"):
+        with_layer(tmp_path, architecture)
