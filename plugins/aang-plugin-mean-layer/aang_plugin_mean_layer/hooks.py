@@ -9,19 +9,17 @@ from aang_core import ConfigError, ModelError, RegisterOption, hookimpl
 if TYPE_CHECKING:
     from aang import TextModel, TrainedPart
 
-# Each linear layer begins as this multiple of the identity. Queries and keys of zero attend to all
-# tokens alike, and get no gradient from each other, so that they stay zero. With 8 the mean
-# outweighs the token itself, which the layer adds to it.
+# Each of these linear layers begins as a multiple of the identity. Queries of zero attend to all
+# tokens alike; keys stay those of the last layer, since queries would learn nothing from keys of
+# zero. With 8 the mean outweighs the token itself, which the layer adds to it.
 _BERT = {
     "attention.self.query": 0,
-    "attention.self.key": 0,
     "attention.self.value": 1,
     "attention.output.dense": 8,
     "output.dense": 0,
 }
 _DISTILBERT = {
     "attention.q_lin": 0,
-    "attention.k_lin": 0,
     "attention.v_lin": 1,
     "attention.out_lin": 8,
     "ffn.lin2": 0,

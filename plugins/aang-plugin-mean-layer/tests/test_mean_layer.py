@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from aang.modeling import layers_of
 from aang_plugin_mean_layer.hooks import aang_prepare_model
 from torch import Tensor
 from transformers import AutoModelForSequenceClassification
@@ -51,7 +52,13 @@ def test_the_first_token_is_the_mean_and_plain_transformers_reads_it(
     )
     assert saved.config.num_hidden_layers == 3
     logits = saved.eval()(input_ids=IDS, attention_mask=REAL.long()).logits
-    torch.testing.assert_close(logits, model.classifier(model.body(IDS, REAL)))
+    ours = model.classifier(model.body(IDS, REAL))
+    torch.testing.assert_close(logits, ours)
+
+    ours.square().sum().backward()
+    layer = layers_of(model.body)[-1]
+    learning = {name for name, p in layer.named_parameters() if p.grad.any()}
+    assert any(name.endswith(("query.weight", "q_lin.weight")) for name in learning), learning
 
 
 @pytest.mark.parametrize(
