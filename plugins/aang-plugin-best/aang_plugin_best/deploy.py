@@ -32,7 +32,7 @@ from aang_plugin_best.race import Candidate, Race
 from aang_plugin_best.together import Member, Probabilities, logs_of, probabilities_of
 
 TOGETHER = "together.json"
-BEST = "best.json"
+BEST, CLOCK = "best.json", "clock.json"
 MODEL = "model"
 """The folder of what is deployed, in the folder of the search."""
 
@@ -218,7 +218,7 @@ def open_classifier(
     """Open the folder of a search, or several members that it has deployed; None for others.
 
     Raises:
-        AangError: a member cannot be loaded.
+        AangError: a member cannot be loaded, or the search has not ended.
     """
     if (source / BEST).is_file():
         verdict = _read(source / BEST)
@@ -227,6 +227,10 @@ def open_classifier(
         # Where no threshold reaches the accuracy that was asked for, nothing is answered.
         threshold = math.inf if wanted is None else float(wanted)
         return replace(found, columns=Columns(**verdict["columns"]), answer_at=threshold)
+    if (source / CLOCK).is_file():
+        raise ConfigError(
+            f"{source}: holds a search that has not ended; repeat its aang best command to go on"
+        )
     several = (source / TOGETHER).is_file()
     return open_model(source, device, trust_remote_code) if several else None
 

@@ -39,7 +39,7 @@ def aang_register_candidates(register: RegisterCandidate) -> None:
 def aang_open_classifier(source: Path, device: "torch.device", trust_remote_code: bool) -> Any:
     """Open the folder of a search, or several models that it has deployed."""
     # The rest takes a second to import, and most folders are not of this plug-in.
-    if not any((source / name).is_file() for name in ("best.json", "together.json")):
+    if not any((source / name).is_file() for name in ("best.json", "clock.json", "together.json")):
         return None
     from aang_plugin_best.deploy import open_classifier
 

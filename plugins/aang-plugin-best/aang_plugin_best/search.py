@@ -22,6 +22,7 @@ from aang_core.storage import locked, write_file, writing
 from aang_plugin_best.board import Board, Logits, Standing
 from aang_plugin_best.deploy import (
     BEST,
+    CLOCK,
     MODEL,
     Together,
     deploy_one,
@@ -194,7 +195,7 @@ def find_best(
     """
     make_root(runs.root)
     with locked(runs.root):
-        clock = Clock(runs.root / "clock.json", 60 * (search.asked.minutes or MINUTES))
+        clock = Clock(runs.root / CLOCK, 60 * (search.asked.minutes or MINUTES))
         _refuse_other(search, clock)
         search.rows.write(runs.root / "data")
         board = Board(search.rows, search.config.metric)

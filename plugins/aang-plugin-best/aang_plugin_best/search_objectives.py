@@ -1,11 +1,12 @@
 """The choice of objectives by outcome: successive halving over small sets of them.
 
 A gradient cosine says how an objective agrees with the dev gradient, not what a training beside it
-reaches. Here the end task is trained beside small sets of objectives and scored on rows of a fold
-that the training has not seen.
+reaches. Here the end task is trained beside small sets of objectives, and what the encoder has
+become is scored on rows of a fold that the training has not seen.
 """
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,16 +19,16 @@ from aang_plugin_compare.settings import layered
 
 from aang_core import ConfigError, load_space
 from aang_core.storage import write_file, writing
-from aang_plugin_best.board import Board
 from aang_plugin_best.primitive_estimates import Estimates, Outcome, Set
+from aang_plugin_best.quick import frozen_encoder, log_probabilities, read_logits, write_logits
 from aang_plugin_best.race import Candidate, Race
 
 FILE = "objectives.json"
 NAME = "objectives"
 FOLDER = "search-of-objectives"
+PROBE = "probe.safetensors"
 RUNGS = 2
-"""The first trains for a quarter of the steps, the last for a half, the race for all of them.
-After an eighth, the demo's encoder predicts the largest class whatever it is trained beside."""
+"""The first trains for a quarter of the steps, the last for a half, the race for all of them."""
 MOST_SETS, FEWEST_SETS = 32, 2
 """Sets of a rung. Each rung has as much time, so with twice the steps about half as many sets."""
 TIMES_CONTRAST = 3.0
@@ -69,11 +70,6 @@ class ObjectiveSearch:
                 f"{self._file}: is of a search over {self._record['space']}; give another folder "
                 "with --out, or remove the file"
             )
-        # It has its own board: what a short training predicts is no candidate's prediction.
-        board = Board(race.board.rows, race.board.metric)
-        self._trials = Race(
-            board, race.runs, race.registry, race.clock, race.models, race.tell, race.failed
-        )
 
     def found(self) -> list[Candidate]:
         """Search, and return the best set as a candidate.
@@ -187,28 +183,36 @@ class ObjectiveSearch:
 
     def _scores(self, number: int, sets: Sequence[Set]) -> list[float | None]:
         """Train without a set and beside each; returns scores, None for what did not finish."""
-        trials, rows = self._trials, self._race.board.rows
-        contrast = self._race.config(self._contrast)
-        steps = max(1, contrast.steps >> (RUNGS - number))
+        race = self._race
+        steps = max(1, race.config(self._contrast).steps >> (RUNGS - number))
         # The race has other seeds, so that it does not inherit a lucky one.
-        seed, fold = 1000 + number, number % rows.count
-        tried = {
-            Path("runs", _name(number, i)): self._candidate(_name(number, i), of, steps=steps)
-            for i, of in enumerate([(), *sets])
-        }
-        jobs = [Job(folder, trials.fold_config(c, seed, fold)) for folder, c in tried.items()]
-        limit = min(self._left(), trials.clock.left)
-        finished = {}
-        for job in trials.run(jobs, limit, {folder: c.name for folder, c in tried.items()}):
-            place = trials.runs.root / job.folder
-            trials.read(tried[job.folder], seed, fold, place, trials.board)
-            held_out = rows.folds == fold
-            logits = trials.board.found[tried[job.folder].name][seed].logits[:, held_out]
-            # The mean over the second half of a training is steadier than its end.
-            late = logits[len(logits) // 2 :]
-            of = [trials.board.score(rows.truth[held_out], one) for one in late]
-            finished[job.folder] = float(np.mean(of))
-        return [finished.get(folder) for folder in tried]
+        seed, fold = 1000 + number, number % race.board.rows.count
+        train = str(race.runs.root / "data" / f"fold-{fold}" / "train.jsonl")
+        tried = [
+            self._candidate(_name(number, i), of, steps=steps) for i, of in enumerate([(), *sets])
+        ]
+        jobs = [Job(Path("runs", c.name), race.config(c, train=train, seed=seed)) for c in tried]
+        names = {job.folder: c.name for job, c in zip(jobs, tried, strict=True)}
+        ended = {job.folder for job in race.run(jobs, min(self._left(), race.clock.left), names)}
+        return [self._score(job, fold) if job.folder in ended else None for job in jobs]
+
+    def _score(self, job: Job, fold: int) -> float:
+        """How well the classes of a fold's rows can be read off a trained encoder.
+
+        The score of logistic regression on the mean of its tokens. After few steps the classifier's
+        own head predicts the largest class, whatever it is trained beside.
+        """
+        race, rows = self._race, self._race.board.rows
+        folder, file = race.runs.root / job.folder, race.runs.root / job.folder / PROBE
+        if not file.is_file():
+            held_out, texts = rows.folds == fold, np.asarray(rows.texts, dtype=object)
+            probe = frozen_encoder(job.config.model_copy(update={"model": str(folder / "model")}))
+            probe.fit(texts[~held_out], rows.truth[~held_out])
+            found = log_probabilities(probe, texts[held_out], len(rows.kind.labels))
+            write_logits(file, found)
+            for name in ("model", "pretraining"):
+                shutil.rmtree(folder / name, ignore_errors=True)
+        return race.board.score(rows.truth[rows.folds == fold], read_logits(file))
 
     def _outcomes(self) -> list[Outcome]:
         return [

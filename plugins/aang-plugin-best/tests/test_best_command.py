@@ -235,6 +235,9 @@ def test_the_one_that_leads_is_chosen_over_the_folds_that_it_had_time_for(
         (root / "runs" / "slow" / "seed-0" / f"fold-{fold}.safetensors").unlink()
     clock = json.loads((root / "clock.json").read_text())
     (root / "clock.json").write_text(json.dumps({**clock, "seconds": 3600}))
+    (root / "best.json").unlink()
+    begun = aang("predict", root, "alpha")
+    assert "a search that has not ended; repeat its aang best command" in begun.stderr
     done = aang(*command)
     assert done.returncode == 0, done.stderr
     verdict = verdict_in(root)
