@@ -32,6 +32,8 @@ SHARES = (0.25, 0.5, 0.75)
 """Parts of a fold's training rows that a learning curve is of, after the race."""
 LEAST_ROWS = 50
 """Fewer predicted rows stop nobody."""
+ENOUGH = 2
+"""Folds over which a candidate may be chosen if there is no time for all."""
 MOST_SEEDS = 3
 """Seeds that a candidate is trained with while it cannot be told apart from others."""
 
@@ -270,11 +272,11 @@ class Race:
         return self.board.standing(names) if names else []
 
     def _affordable(self, alive: Sequence[Candidate], seed: int) -> list[Candidate]:
-        """Those that can complete this seed in the time that is left; the best come first.
+        """Those that go on in the time that is left; the best come first.
 
-        Few that finish are better than many that do not. One that has not begun may still turn out
-        to be the best: its first fold has to fit, and all of them if the others stopped. The one
-        that leads goes on for as many folds as fit, since those may be enough to choose it.
+        Everybody begins whom there is time to choose, for which ENOUGH folds have to be predicted.
+        From there on only those go on that can complete the seed, because few that finish are
+        better than many that do not, and the one that leads, for as many folds as fit.
         """
         begun = [c.name for c in alive if c.name in self.board.found]
         scores = self.board.scores(begun) if begun else {}
@@ -284,19 +286,22 @@ class Race:
             if (one := self.seconds(candidate)) is None:
                 kept.append(candidate)
                 continue
-            left = sum(not self._has(candidate, seed, k) for k in range(self.board.rows.count))
-            alone = left * one / (1 if candidate.is_fitted else self.runs.launcher.at_once)
-            taken = alone if candidate.name in begun else one
+            folds = self.board.rows.count
+            missing = [k for k in range(folds) if not self._has(candidate, seed, k)]
+            least = ENOUGH - (folds - len(missing)) if seed == 0 else 0
+            at_once = 1 if candidate.is_fitted else self.runs.launcher.at_once
+            takes = one * (least if least > 0 else len(missing)) / at_once
             refit = self.models * max(self.seconds(c) or 0.0 for c in [*kept, candidate])
             if seed > 0:
                 refit += len(SHARES) * one  # a learning curve tells more than one seed more
-            short = max(needed + taken + refit, alone + self.models * one) - self.clock.left
+            short = needed + takes + refit - self.clock.left
             leads = seed == 0 and candidate.name in begun and not kept
             if short <= 0 or (leads and one + refit <= self.clock.left):
                 kept.append(candidate)
-                needed += taken
+                needed += takes
             elif seed == 0:
-                minutes = math.ceil((self.clock.limit + short) / 60)
+                whole = short - takes + one * len(missing) / at_once
+                minutes = math.ceil((self.clock.limit + whole) / 60)
                 what = " for all folds" if candidate.name in begun else ""
                 self._stop(candidate, f"no time{what}: it needs --minutes {minutes}")
         return [c for c in alive if c in kept]

@@ -32,7 +32,7 @@ from aang_plugin_best.deploy import (
 )
 from aang_plugin_best.next_steps import next_steps
 from aang_plugin_best.page import PAGE, write_page
-from aang_plugin_best.race import LEAST_CHANCE, LEAST_ROWS, Candidate, Clock, Race
+from aang_plugin_best.race import ENOUGH, LEAST_CHANCE, LEAST_ROWS, Candidate, Clock, Race
 from aang_plugin_best.rows import Rows, read_labelled
 from aang_plugin_best.search_objectives import ObjectiveSearch
 from aang_plugin_best.together import (
@@ -285,15 +285,15 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
 def _deciding(race: Race) -> Board:
     """The board that decides: of all rows if possible.
 
-    A candidate that has had no time for all folds is chosen over two or more of them if it is ahead
-    of everybody there: to stay behind by so much would cost more than a wider interval.
+    A candidate that has had no time for all folds is chosen over some of them if it is ahead of
+    those that have: to stay behind by so much would cost more than a wider interval.
 
     Raises:
         ConfigError: nobody has predicted enough rows.
     """
     whole = race.board
     complete = [name for name in whole.found if whole.complete(name)]
-    for count in range(whole.rows.count - 1, 1, -1):
+    for count in range(whole.rows.count - 1, ENOUGH - 1, -1):
         board = whole.of_folds(count)
         names = [n for n in board.found if board.complete(n) and n not in race.failed]
         if len(board.rows.truth) < LEAST_ROWS or not set(names) - set(complete):

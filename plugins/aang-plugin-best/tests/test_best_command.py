@@ -352,10 +352,10 @@ def test_with_time_for_one_of_two_both_begin_and_the_better_goes_on(
     clock = json.loads((root / "clock.json").read_text())
     clock |= {"seconds": 0, "runs": {"plain": [100.0] * 100, "contrast": [100.0] * 100}}
     (root / "clock.json").write_text(json.dumps(clock))
-    done = aang(*command[:place], "--minutes", "13", *command[place:])
+    done = aang(*command[:place], "--minutes", "10", *command[place:])
     assert done.returncode == 0, done.stderr
     folds = [len(list(root.glob(f"runs/{name}/seed-0/fold-?"))) for name in both[1::2]]
-    assert sorted(folds) == [1, 5]
+    assert sorted(folds) == [2, 5]
     assert "no time" in str(verdict_in(root)["not_tried"])
 
 
