@@ -280,29 +280,33 @@ class Race:
         """
         begun = [c.name for c in alive if c.name in self.board.found]
         scores = self.board.scores(begun) if begun else {}
+        leader = max(begun, key=scores.__getitem__, default=None)
+        folds = range(self.board.rows.count)
+        missing = {c.name: sum(not self._has(c, seed, k) for k in folds) for c in alive}
+        least = {n: ENOUGH - len(folds) + of if seed == 0 else 0 for n, of in missing.items()}
         kept: list[Candidate] = []
         needed = 0.0
-        for candidate in sorted(alive, key=lambda c: -scores.get(c.name, -math.inf)):
+        for candidate in sorted(
+            alive, key=lambda c: (least[c.name] <= 0, -scores.get(c.name, -math.inf))
+        ):
+            name = candidate.name
             if (one := self.seconds(candidate)) is None:
                 kept.append(candidate)
                 continue
-            folds = self.board.rows.count
-            missing = [k for k in range(folds) if not self._has(candidate, seed, k)]
-            least = ENOUGH - (folds - len(missing)) if seed == 0 else 0
             at_once = 1 if candidate.is_fitted else self.runs.launcher.at_once
-            takes = one * (least if least > 0 else len(missing)) / at_once
+            takes = one * (least[name] if least[name] > 0 else missing[name]) / at_once
             refit = self.models * max(self.seconds(c) or 0.0 for c in [*kept, candidate])
             if seed > 0:
                 refit += len(SHARES) * one  # a learning curve tells more than one seed more
             short = needed + takes + refit - self.clock.left
-            leads = seed == 0 and candidate.name in begun and not kept
+            leads = seed == 0 and name == leader
             if short <= 0 or (leads and one + refit <= self.clock.left):
                 kept.append(candidate)
                 needed += takes
             elif seed == 0:
-                whole = short - takes + one * len(missing) / at_once
+                whole = short - takes + one * missing[name] / at_once
                 minutes = math.ceil((self.clock.limit + whole) / 60)
-                what = " for all folds" if candidate.name in begun else ""
+                what = " for all folds" if name in begun else ""
                 self._stop(candidate, f"no time{what}: it needs --minutes {minutes}")
         return [c for c in alive if c in kept]
 
