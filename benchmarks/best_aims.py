@@ -67,20 +67,19 @@ SETTINGS = (
 
 def drawn(setting: Setting, data: Path, draw: int, folder: Path) -> list[str]:
     """Write the training rows of a draw, by class; returns the options that name them."""
+    header: list[str] = []
     if setting.task == "word-order":
         task = word_order(ReadReport()).task
         train, test = "train.jsonl", str(folder / "test.jsonl")
-        header, labels = [], [str(e.label) for e in (*task.train, *task.dev, *task.test)]
-        rows = [
-            json.dumps({"text": e.text, "label": e.label})
-            for e in (*task.train, *task.dev, *task.test)
-        ]
+        examples = (*task.train, *task.dev, *task.test)
+        labels = [str(e.label) for e in examples]
+        rows = [json.dumps({"text": e.text, "label": e.label}) for e in examples]
     else:
         pairs = setting.task == "rte"
         train, name = ("train.tsv", "dev.tsv") if pairs else ("train.jsonl", "test.jsonl")
         test = str(data / setting.task / name)
         lines = (data / setting.task / train).read_text(encoding="utf-8").splitlines()
-        header, rows = (lines[:1], lines[1:]) if pairs else ([], lines)
+        header, rows = (lines[:1], lines[1:]) if pairs else (header, lines)
         labels = [row.split("\t")[-1] if pairs else json.loads(row)["label"] for row in rows]
     chosen, others = train_test_split(
         range(len(rows)), train_size=setting.rows, random_state=draw, stratify=labels
