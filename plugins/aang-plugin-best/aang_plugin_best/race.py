@@ -290,7 +290,7 @@ class Race:
             alive, key=lambda c: (least[c.name] <= 0, -scores.get(c.name, -math.inf))
         ):
             name = candidate.name
-            if (one := self.seconds(candidate)) is None:
+            if (one := self.seconds(candidate)) is None or not missing[name]:
                 kept.append(candidate)
                 continue
             at_once = 1 if candidate.is_fitted else self.runs.launcher.at_once
