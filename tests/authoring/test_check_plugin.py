@@ -435,7 +435,8 @@ def test_a_plugin_may_build_on_those_that_it_depends_on(
     monkeypatch.setenv("PYTHONPATH", str(site.folder), prepend=":")
     (message,) = failures(Path("aang-plugin-upper")).values()
     assert "no transform mine" in message
-    assert "(aang-plugin-base is disabled)" in message
+    assert "(aang-plugin-base" in message
+    assert "disabled)" in message
     (metadata,) = site.folder.glob("aang_plugin_upper-*/METADATA")
     metadata.write_text(f"{metadata.read_text()}Requires-Dist: aang-plugin-base>=1\n")
     assert not failures(Path("aang-plugin-upper"))

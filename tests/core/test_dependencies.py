@@ -84,7 +84,9 @@ def test_a_plugin_declares_what_it_imports_besides_what_it_builds_on() -> None:
     assert wrong == []
 
 
-def test_the_application_brings_all_plugins() -> None:
+def test_the_application_brings_all_plugins_but_one() -> None:
+    """SetFit needs sentence-transformers, which few people want for one more candidate."""
     brought = names(project(ROOT / "plugins" / "aang")["dependencies"])
     standard = {folder.name for folder in PLUGINS if folder.name.startswith("aang-plugin-")}
+    standard.remove("aang-plugin-setfit")
     assert {name for name in brought if name.startswith("aang-plugin-")} == standard
