@@ -8,10 +8,9 @@ DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl`` and ``tes
 training rows and no dev set; of the demo task ``word-order``, whose other rows are the test set. It
 is searched twice in one folder, with ``--deploy one`` and then with ``--deploy ensemble``, which
 goes on from there; and the same rows, split 80 to 20 into train and dev, are trained once with
-today's default. ``run`` appends a line to RESULTS for each draw, and
-goes on where it was stopped; with ``--setting`` it takes only those, so that several can run at
-once, each with RESULTS of its own. ``table`` prints all draws and their means. Test scores are only
-read here.
+today's default. ``run`` appends a line to RESULTS for each draw, and goes on where it was stopped;
+with ``--setting`` it takes only those, so that several can run at once, each with RESULTS of its
+own. ``table`` prints all draws and their means. Test scores are only read here.
 """
 
 import json

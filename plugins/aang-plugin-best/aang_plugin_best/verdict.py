@@ -23,7 +23,7 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
     rows = f"{verdict['rows']} rows"
     if verdict["rows"] < verdict["labelled"]:
         rows = f"{verdict['rows']} of {verdict['labelled']} rows"
-    yield (f"{what}: {metric} {score} over {rows}, each predicted by a model that had not seen it")
+    yield f"{what}: {metric} {score} over {rows}, each predicted by a model that had not seen it"
     against = verdict["against"]
     order = sorted(against, key=lambda name: (name not in BASELINES, -against[name]["score"]))
     for name in order:
