@@ -20,7 +20,7 @@ from aang_plugin_compare.settings import layered
 from aang_core import ConfigError, load_space
 from aang_core.storage import write_file, writing
 from aang_plugin_best.primitive_estimates import Estimates, Outcome, Set
-from aang_plugin_best.quick import frozen_encoder, log_probabilities, read_logits, write_logits
+from aang_plugin_best.quick import read_logits, write_logits
 from aang_plugin_best.race import Candidate, Race
 
 FILE = "objectives.json"
@@ -205,10 +205,10 @@ class ObjectiveSearch:
         race, rows = self._race, self._race.board.rows
         folder, file = race.runs.root / job.folder, race.runs.root / job.folder / PROBE
         if not file.is_file():
-            held_out, texts = rows.folds == fold, np.asarray(rows.texts, dtype=object)
-            probe = frozen_encoder(job.config.model_copy(update={"model": str(folder / "model")}))
-            probe.fit(texts[~held_out], rows.truth[~held_out])
-            found = log_probabilities(probe, texts[held_out], len(rows.kind.labels))
+            options = {**self._contrast.options, "weighter": "single-task", "recipe": None}
+            frozen = race.registry.candidates.find("frozen-encoder")
+            probe = Candidate(frozen, {**options, "model": str(folder / "model")})
+            _, found = race.fit(probe, 0, fold, rows.folds != fold)
             write_logits(file, found)
             for name in ("model", "pretraining"):
                 shutil.rmtree(folder / name, ignore_errors=True)
