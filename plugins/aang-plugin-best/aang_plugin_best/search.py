@@ -16,6 +16,7 @@ from aang.runs.evaluate import intervals_of
 from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runs
 from aang_plugin_compare.settings import layered
+from numpy.typing import NDArray
 
 from aang_core import ConfigError, Example, ReadReport, Registry, did_you_mean
 from aang_core.storage import locked, write_file, writing
@@ -33,7 +34,7 @@ from aang_plugin_best.deploy import (
 from aang_plugin_best.next_steps import next_steps
 from aang_plugin_best.page import PAGE, write_page
 from aang_plugin_best.race import ENOUGH, LEAST_CHANCE, LEAST_ROWS, Candidate, Clock, Race
-from aang_plugin_best.rows import Rows, read_labelled
+from aang_plugin_best.rows import Rows, read_labelled, text_key
 from aang_plugin_best.search_objectives import ObjectiveSearch
 from aang_plugin_best.together import (
     MOST_MODELS,
@@ -270,7 +271,7 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
         [(e.text, e.text_pair) for e in board.rows.examples[:20]]
     )
     verdict["parts"] = {
-        part: _scored(board, model, part, examples)
+        part: _scored(search, model, part, examples)
         for part, examples in search.held_out.items()
         if examples
     }
@@ -358,17 +359,28 @@ def _against(board: Board, name: str, other: str) -> dict[str, float]:
 
 
 def _scored(
-    board: Board, model: Together, part: str, examples: Sequence[Example]
+    search: Search, model: Together, part: str, examples: Sequence[Example]
 ) -> dict[str, Any]:
-    """The deployed model's score on rows that had no part in anything."""
-    unseen = {str(e.label) for e in examples} - set(board.rows.kind.labels)
-    kind = replace(board.rows.kind, unseen=tuple(sorted(unseen)))
-    truth = torch.tensor(kind.ids([e.label for e in examples], part))
+    """The deployed model's scores on rows that had no part in anything.
+
+    Where some of their texts are among the labelled rows, its scores on the others, too: what was
+    announced is the score on new texts.
+    """
+    unseen = {str(e.label) for e in examples} - set(search.rows.kind.labels)
+    kind = replace(search.rows.kind, unseen=tuple(sorted(unseen)))
+    truth = np.array(kind.ids([e.label for e in examples], part))
     probabilities = model.probabilities([(e.text, e.text_pair) for e in examples])
-    logits = torch.from_numpy(logs_of(probabilities))
-    return {
-        "rows": len(examples),
-        "scores": dict(kind.scores(truth, logits)),
-        "interval": intervals_of(kind, truth, logits)[board.metric],
-        "calibration_error": calibration_error(probabilities, truth.numpy()),
-    }
+
+    def of(rows: NDArray[np.bool_]) -> dict[str, Any]:
+        chosen = torch.from_numpy(truth[rows]), torch.from_numpy(logs_of(probabilities[rows]))
+        return {
+            "rows": int(rows.sum()),
+            "scores": dict(kind.scores(*chosen)),
+            "interval": intervals_of(kind, *chosen)[search.config.metric],
+            "calibration_error": calibration_error(probabilities[rows], truth[rows]),
+        }
+
+    known = set(map(text_key, search.rows.examples))
+    new = np.array([text_key(e) not in known for e in examples])
+    found = of(np.ones_like(new))
+    return found if new.all() or not new.any() else {**found, "new": of(new)}

@@ -1,5 +1,6 @@
 """The verdict, in words and numbers."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -53,17 +54,37 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
         f"calibration error {verdict['calibration_error']:.3f}"
     )
     for part, of in verdict.get("parts", {}).items():
-        if of is not None:
-            score = shown_score(of["scores"][metric], metric, of["interval"])
-            low, high = verdict["interval"]
-            inside = "within" if low <= of["scores"][metric] <= high else "outside"
-            yield (
-                f"  {part}: {score} over {of['rows']} rows, {inside} the interval above; expected "
-                f"calibration error {of['calibration_error']:.3f}"
-            )
+        compared = of.get("new", of)
+        shown = [
+            shown_score(one["scores"][metric], metric, one["interval"]) for one in (of, compared)
+        ]
+        known = of["rows"] - compared["rows"]
+        others = f", {known} of them with texts of the labelled rows; {shown[1]} over the others"
+        where = _beside(compared["scores"][metric], compared["interval"], verdict)
+        yield (
+            f"  {part}: {shown[0]} over {of['rows']} rows{others if known else ''}, {where}; "
+            f"expected calibration error {of['calibration_error']:.3f}"
+        )
     if "milliseconds" in verdict:
         yield f"  cost: {verdict['milliseconds']:.1f} ms a text, one at a time on this machine"
     yield from next_words(verdict)
+
+
+def _beside(score: float, interval: tuple[float, float], verdict: Mapping[str, Any]) -> str:
+    """Where a score on held-out rows lies, beside the announced one and its interval.
+
+    Held-out rows are a sample as well, often a smaller one. So how far their score may be away by
+    chance comes from both intervals (Zou and Donner, 2008, for a difference).
+    """
+    announced, (low, high) = verdict["score"], verdict["interval"]
+    if low <= score <= high:
+        return "within the interval above"
+    if score > announced:
+        chance = math.hypot(high - announced, score - interval[0])
+    else:
+        chance = math.hypot(announced - low, interval[1] - score)
+    more = "more" if abs(score - announced) > chance else "no more"
+    return f"outside the interval above, by {more} than chance explains"
 
 
 def _listed(members: Iterable[tuple[str, int, int]]) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from aang_plugin_best.verdict import words
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 from tests import in_process
@@ -39,9 +40,9 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 
 def rows(part: str, count: int) -> list[dict[str, str]]:
-    words = ("alpha", "beta")
+    names = ("alpha", "beta")
     return [
-        {"text": f"{words[i % 2]} {part} number {i} {words[i % 7 % 2]}", "label": words[i % 2]}
+        {"text": f"{names[i % 2]} {part} number {i} {names[i % 7 % 2]}", "label": names[i % 2]}
         for i in range(count)
     ]
 
@@ -77,6 +78,43 @@ def test_a_quick_search_answers(aang: Aang, data: list[str], tmp_path: Path) -> 
     assert [line["predicted"] for line in lines] == ["alpha", "beta"]
     evaluated = aang("evaluate", root, "--data", data[3])
     assert evaluated.returncode == 0, evaluated.stderr
+
+
+def test_held_out_texts_that_were_learned_do_not_count_as_new(
+    aang: Aang, data: list[str], tmp_path: Path
+) -> None:
+    train, test = (Path(data[i]).read_text().splitlines() for i in (1, 3))
+    known = [line.replace("alpha", "Alpha") for line in train[:5]]
+    Path(data[3]).write_text("\n".join([*test, *known]) + "\n")
+    done = aang("best", *data, *QUICK, "--out", tmp_path / "best")
+    assert done.returncode == 0, done.stderr
+    part = verdict_in(tmp_path / "best")["parts"]["test"]
+    assert (part["rows"], part["new"]["rows"]) == (25, 20)
+    assert "over 25 rows, 5 of them with texts of the labelled rows; " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("score", "interval", "where"),
+    [
+        (0.55, (0.4, 0.7), "within the interval above"),
+        (0.65, (0.5, 0.8), "outside the interval above, by no more than chance explains"),
+        (0.65, (0.63, 0.67), "outside the interval above, by more than chance explains"),
+        (0.35, (0.2, 0.5), "outside the interval above, by no more than chance explains"),
+        (0.35, (0.33, 0.37), "outside the interval above, by more than chance explains"),
+    ],
+)
+def test_a_test_score_beside_the_announced_one(
+    aang: Aang,
+    data: list[str],
+    tmp_path: Path,
+    score: float,
+    interval: tuple[float, float],
+    where: str,
+) -> None:
+    assert aang("best", *data, *QUICK, "--out", tmp_path / "best").returncode == 0
+    verdict = verdict_in(tmp_path / "best") | {"score": 0.5, "interval": (0.4, 0.6)}
+    verdict["parts"]["test"] |= {"scores": {verdict["metric"]: score}, "interval": interval}
+    assert f"rows, {where};" in "\n".join(words(verdict))
 
 
 @pytest.mark.full
