@@ -29,8 +29,8 @@ import click
 import torch
 from aang.corpora.columns import Columns
 from aang.corpora.labelled import read_rows
+from aang.corpora.labelled_task import text_key
 from aang_plugin_best.deploy import open_model
-from aang_plugin_best.rows import text_key
 from aang_plugin_best.search import DEMO
 from aang_plugin_best.together import calibration_error, probabilities_of
 from aang_plugin_demo.word_order import word_order
@@ -142,7 +142,7 @@ def on_spare(folder: Path, columns: Columns) -> dict[str, float]:
     )
     known = set(map(text_key, train.examples))
     new = [example for example in others.examples if text_key(example) not in known]
-    few = replace(others, examples=new[:SPARE])
+    few = replace(others, examples=tuple(new[:SPARE]))
     truth, logits = model.labelled_logits(few, model.task_type, 32, report)
     return {
         "rows": len(truth),
@@ -220,8 +220,10 @@ def spare(data: Path, out: Path, results: Path) -> None:
 def table(results: tuple[Path, ...]) -> None:
     """Print a row for each draw, and the means."""
     lines = [json.loads(line) for file in results for line in file.read_text().splitlines()]
-    names = ("setting", "draw", "80/20", "one", "announced", "ensemble", "chosen", "ECE", "minutes")
-    names += ("announced last", "spare rows", "ECE")
+    names = (
+        *("setting", "draw", "80/20", "one", "announced", "ensemble", "chosen", "ECE", "minutes"),
+        *("announced last", "spare rows", "ECE"),
+    )
     click.echo("| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
     gains: dict[str, list[float]] = {"one": [], "ensemble": []}
     inside, errors, inside_spare, spare_errors = [], [], [], []
@@ -236,20 +238,20 @@ def table(results: tuple[Path, ...]) -> None:
             inside.append(low <= scores[deploy] / 100 <= high)
             errors.append(test["calibration_error"])
         low, high = (100 * end for end in line["one"]["interval"])
-        cells = (
+        cells = [
             *(line["setting"], line["draw"], f"{scores['80/20']:.1f}", f"{scores['one']:.1f}"),
             *(f"{100 * line['one']['score']:.1f} ({low:.1f}–{high:.1f})",),
             *(f"{scores['ensemble']:.1f}", line["one"]["chosen"], f"{errors[-2]:.3f}"),
             f"{line['one']['seconds'] / 60:.1f}",
-        )
+        ]
         if "spare" in line:
             found, (low, high) = line["spare"], line["ensemble"]["interval"]
             inside_spare.append(low <= found["score"] <= high)
             spare_errors.append(found["calibration_error"])
-            cells += (
+            cells += [
                 f"{100 * line['ensemble']['score']:.1f} ({100 * low:.1f}–{100 * high:.1f})",
                 *(f"{100 * found['score']:.1f}", f"{found['calibration_error']:.3f}"),
-            )
+            ]
         click.echo("| " + " | ".join(map(str, cells)) + " |")
     for deploy, found in gains.items():
         click.echo(f"\n{deploy}: {statistics.mean(found):+.2f} points on average over 80/20")

@@ -8,11 +8,12 @@ from aang.assembly import encoder_of
 from aang.assembly.labelled_tasks import end_task_columns
 from aang.config import TrainConfig
 from aang.corpora import LabelledTask
+from aang.corpora.labelled_task import text_key
 from aang.corpora.unlabelled_texts import UnlabelledTexts
 
 from aang_core import Example, ReadReport
 from aang_plugin_best.quick import FrozenMean
-from aang_plugin_best.rows import Rows, example_texts, text_key, texts_of
+from aang_plugin_best.rows import Rows, example_texts, texts_of
 from aang_plugin_best.together import Probabilities
 
 MOST_TEXTS = 2000

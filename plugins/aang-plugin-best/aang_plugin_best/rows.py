@@ -12,7 +12,7 @@ from aang.assembly import read_end_task
 from aang.assembly.labelled_tasks import end_task_files
 from aang.config import TrainConfig
 from aang.corpora.labelled import read_rows
-from aang.corpora.labelled_task import LabelledTask
+from aang.corpora.labelled_task import LabelledTask, text_key
 from aang.corpora.tables import read_table
 from aang.task_types.single_label import ONE_CLASS, SingleLabel
 from numpy.typing import NDArray
@@ -244,11 +244,6 @@ def _joined(examples: Sequence[Example], values: Sequence[object]) -> NDArray[np
     graph = coo_array((np.ones(len(links)), (ends[0], ends[1])), shape=(len(examples),) * 2)
     groups: NDArray[np.int64] = connected_components(graph, directed=False)[1].astype(np.int64)
     return groups
-
-
-def text_key(example: Example) -> tuple[str, str | None]:
-    """What equal texts have in common; blanks and capital letters make no difference."""
-    return " ".join(example.text.split()).casefold(), example.text_pair
 
 
 def example_texts(example: Example) -> dict[str, str]:

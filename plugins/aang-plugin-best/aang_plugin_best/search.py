@@ -11,6 +11,7 @@ import torch
 from aang.assembly.labelled_tasks import end_task_columns
 from aang.assembly.text_options import check_paths
 from aang.config import TrainConfig, resolve_training
+from aang.corpora.labelled_task import text_key
 from aang.runs import choose_device
 from aang.runs.evaluate import intervals_of
 from aang_plugin_compare.run_folders import make_root
@@ -34,7 +35,7 @@ from aang_plugin_best.deploy import (
 from aang_plugin_best.next_steps import next_steps
 from aang_plugin_best.page import PAGE, write_page
 from aang_plugin_best.race import ENOUGH, LEAST_CHANCE, LEAST_ROWS, Candidate, Clock, Race
-from aang_plugin_best.rows import Rows, read_labelled, text_key
+from aang_plugin_best.rows import Rows, read_labelled
 from aang_plugin_best.search_objectives import ObjectiveSearch
 from aang_plugin_best.together import (
     MOST_MODELS,

@@ -267,12 +267,12 @@ class HeldOutTexts:
 
     def part_of(self, example: Example) -> str | None:
         """``dev`` or ``test``, if the text is in one of them."""
-        return self._parts.get(_folded(example))
+        return self._parts.get(text_key(example))
 
     @cached_property
     def _parts(self) -> dict[tuple[str, str | None], str]:
         parts = {"dev": self._task.dev, "test": self._task.test}
-        return {_folded(example): part for part in parts for example in parts[part]}
+        return {text_key(example): part for part in parts for example in parts[part]}
 
 
 def overlaps(parts: Mapping[str, Sequence[Example]]) -> dict[tuple[str, str], int]:
@@ -326,6 +326,7 @@ def _texts(example: Example) -> tuple[str, str | None]:
     return example.text, example.text_pair
 
 
-def _folded(example: Example) -> tuple[str, str | None]:
+def text_key(example: Example) -> tuple[str, str | None]:
+    """What equal texts have in common; blanks and capital letters make no difference."""
     first, second = (t if t is None else " ".join(t.split()).casefold() for t in _texts(example))
     return first or "", second
