@@ -47,7 +47,7 @@ def frozen_encoder(config: TrainConfig) -> Any:
         [
             ("encoder", FrozenMean(encoder_of(config), config)),
             ("scale", StandardScaler()),
-            ("classes", _regression(config, (0.001, 0.01, 0.1, 1))),
+            ("classes", _regression(config, (0.01, 0.1, 1))),
         ]
     )
 
