@@ -42,7 +42,13 @@ def tf_idf(config: TrainConfig) -> Any:
 
 
 def frozen_encoder(config: TrainConfig) -> Any:
-    """Logistic regression on the mean of the encoder's tokens."""
+    """Logistic regression on the mean of the encoder's tokens.
+
+    Raises:
+        ConfigError: the encoder is to have random weights.
+    """
+    if config.from_scratch:
+        raise ConfigError("with --from-scratch, the encoder that would be frozen knows nothing")
     return Pipeline(
         [
             ("encoder", FrozenMean(encoder_of(config), config)),

@@ -207,7 +207,8 @@ class ObjectiveSearch:
         if not file.is_file():
             options = {**self._contrast.options, "weighter": "single-task", "recipe": None}
             frozen = race.registry.candidates.find("frozen-encoder")
-            probe = Candidate(frozen, {**options, "model": str(folder / "model")})
+            trained = {"model": str(folder / "model"), "from_scratch": False}
+            probe = Candidate(frozen, {**options, **trained})
             _, found = race.fit(probe, 0, fold, rows.folds != fold)
             write_logits(file, found)
             for name in ("model", "pretraining"):

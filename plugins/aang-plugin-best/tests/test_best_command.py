@@ -80,6 +80,17 @@ def test_a_quick_search_answers(aang: Aang, data: list[str], tmp_path: Path) -> 
     assert evaluated.returncode == 0, evaluated.stderr
 
 
+def test_an_encoder_with_random_weights_is_not_frozen(
+    aang: Aang, data: list[str], model: list[str], tmp_path: Path
+) -> None:
+    tried = [*QUICK, "--candidate", "frozen-encoder"]
+    done = aang("best", *data, *tried, *model, "--out", tmp_path / "best", "--", "--from-scratch")
+    assert done.returncode == 0, done.stderr
+    verdict = verdict_in(tmp_path / "best")
+    assert verdict["chosen"] == "tf-idf"
+    assert "knows nothing" in verdict["not_tried"]["frozen-encoder"]
+
+
 def test_held_out_texts_that_were_learned_do_not_count_as_new(
     aang: Aang, data: list[str], tmp_path: Path
 ) -> None:
