@@ -45,7 +45,7 @@ def answer_at(rows: Rows, probabilities: Probabilities, wanted: float) -> dict[s
     sure, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == rows.truth
     whole = threshold_of(sure, right, wanted)
     taken = np.zeros(len(right), dtype=bool)
-    for k in range(rows.count):
+    for k in np.unique(rows.folds):
         others = rows.folds != k
         threshold = threshold_of(sure[others], right[others], wanted)
         if threshold is not None:

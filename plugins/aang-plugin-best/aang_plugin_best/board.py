@@ -1,5 +1,6 @@
 """What every candidate predicted for rows that it was not trained on, and who is ahead."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -148,6 +149,14 @@ class Board:
         values: NDArray[np.float64] = found[self.metric].numpy()
         return values
 
+    def spread(self, rows: NDArray[np.bool_]) -> float:
+        """How much further scores lie apart than a bootstrap of some rows, a mask ``[N]``, says.
+
+        The models of the folds were trained on mostly the same rows, and other training rows would
+        make others (Nadeau and Bengio, 2003). With five folds of five it is 1.5.
+        """
+        return math.sqrt(1 + len(np.unique(self.rows.folds[rows])) / (self.rows.count - 1))
+
     def scores(self, names: Sequence[str]) -> dict[str, float]:
         """The mean score of each candidate on the rows that all of them have predicted."""
         rows = self.predicted(names)
@@ -178,22 +187,35 @@ class Board:
             for name, of in logits.items()
         }
         best = np.stack([samples[name] for name in names]).max(axis=0)
+        spread = self.spread(rows)
         found = []
         for name, of in logits.items():
-            low, high = np.quantile(samples[name], (0.025, 0.975))
+            score = float(np.mean([self.score(truth, one[rows]) for one in of]))
             found.append(
                 Standing(
                     name,
-                    float(np.mean([self.score(truth, one[rows]) for one in of])),
-                    (float(low), float(high)),
+                    score,
+                    interval_of(score, samples[name], spread),
                     # With a score that is level with the best, too: one of them will be chosen.
                     float(np.mean(samples[name] == best)),
                     len(of),
                     int(rows.sum()),
                     samples[name],
+                    spread,
                 )
             )
         return sorted(found, key=lambda one: -one.score)
+
+
+def interval_of(score: float, samples: NDArray[np.float64], spread: float) -> tuple[float, float]:
+    """The 95% interval of a score, from its bootstrap samples ``[R]`` and their spread."""
+    low, high = score + spread * (np.quantile(samples, (0.025, 0.975)) - score)
+    return max(0.0, float(low)), min(1.0, float(high))
+
+
+def chance_of(ahead: float, samples: NDArray[np.float64], spread: float) -> float:
+    """The probability that a difference is really above zero, from its samples and their spread."""
+    return float(np.mean(ahead + spread * (samples - ahead) > 0))
 
 
 @dataclass(frozen=True)
@@ -203,11 +225,12 @@ class Standing:
     Attributes:
         name: the candidate.
         score: its mean score over seeds.
-        interval: the 95% bootstrap interval, over rows.
+        interval: the 95% interval.
         chance: the share of bootstrap samples in which no other one is ahead of it.
         seeds: how many seeds the score is the mean of.
         rows: how many rows it is of.
         samples: its score in each bootstrap sample, ``[R]``, the same samples for all.
+        spread: how much further scores lie apart than the samples.
     """
 
     name: str
@@ -217,14 +240,21 @@ class Standing:
     seeds: int
     rows: int
     samples: NDArray[np.float64] = field(repr=False, compare=False)
+    spread: float
 
     def ahead_of(self, other: "Standing") -> float:
         """The share of bootstrap samples in which it is ahead of another one of the same list."""
         return float(np.mean(self.samples > other.samples))
 
+    def better_than(self, other: "Standing") -> float:
+        """The probability that it is really ahead of another one of the same list."""
+        ahead = self.score - other.score
+        return chance_of(ahead, self.samples - other.samples, self.spread)
+
     def document(self) -> dict[str, Any]:
         """Everything but the samples, as JSON holds it."""
-        return {name: value for name, value in vars(self).items() if name != "samples"}
+        hidden = ("samples", "spread")
+        return {name: value for name, value in vars(self).items() if name not in hidden}
 
     def text(self, metric: Metric) -> str:
         """The standing as a line for people."""

@@ -8,7 +8,7 @@ import numpy as np
 from aang_plugin_compare.cells import Job
 from numpy.typing import NDArray
 
-from aang_plugin_best.board import Board
+from aang_plugin_best.board import Board, interval_of
 from aang_plugin_best.quick import read_logits, write_logits
 from aang_plugin_best.race import SHARES, Candidate, Race
 from aang_plugin_best.rows import Rows
@@ -126,8 +126,8 @@ def _points(
             {
                 "share": share,
                 "rows": round(float(np.mean(trained))),
-                "score": whole.score(rows.truth[predicted], logits[predicted]),
-                "interval": np.quantile(samples[-1], (0.025, 0.975)).tolist(),
+                "score": (score := whole.score(rows.truth[predicted], logits[predicted])),
+                "interval": interval_of(score, samples[-1], whole.spread(predicted)),
             }
         )
     gains = gain_of(

@@ -35,6 +35,7 @@ class Rows:
         groups: the group of each row, int64 ``[N]``; equal texts are always in one group.
         folds: the fold of each row, int64 ``[N]``.
         kind: the kind of task, which knows the classes.
+        count: the number of folds that all labelled rows are divided into.
     """
 
     examples: tuple[Example, ...]
@@ -42,6 +43,7 @@ class Rows:
     groups: NDArray[np.int64]
     folds: NDArray[np.int64]
     kind: SingleLabel
+    count: int
 
     @cached_property
     def truth(self) -> NDArray[np.int64]:
@@ -53,11 +55,6 @@ class Rows:
         """What candidates are fitted to: N texts, or ``[N, 2]`` for pairs."""
         return texts_of(self.examples)
 
-    @property
-    def count(self) -> int:
-        """The number of folds."""
-        return int(self.folds.max()) + 1
-
     def of_folds(self, count: int) -> "Rows":
         """The rows of the first folds."""
         kept = np.flatnonzero(self.folds < count)
@@ -67,6 +64,7 @@ class Rows:
             np.unique(self.groups[kept], return_inverse=True)[1],
             self.folds[kept],
             self.kind,
+            self.count,
         )
 
     @cached_property
@@ -165,8 +163,10 @@ def read_labelled(
         _joined(examples, values),
         np.zeros(len(examples), dtype=np.int64),
         replace(ONE_CLASS, labels=labels),
+        count=1,
     )
-    return replace(rows, folds=_folds(rows, config.seed, group)), task
+    folds = _folds(rows, config.seed, group)
+    return replace(rows, folds=folds, count=int(folds.max()) + 1), task
 
 
 def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:

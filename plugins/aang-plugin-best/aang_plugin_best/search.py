@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from aang_core import ConfigError, Example, ReadReport, Registry, did_you_mean
 from aang_core.storage import locked, write_file, writing
-from aang_plugin_best.board import Board, Logits, Standing
+from aang_plugin_best.board import Board, Logits, Standing, interval_of
 from aang_plugin_best.deploy import (
     BEST,
     CLOCK,
@@ -323,9 +323,9 @@ def _expected(
     """The score that what is deployed should have on new texts, and how far to trust it."""
     score, interval, truth = best.score, best.interval, board.rows.truth
     if len(members) > 1:
-        samples = board.resampled(logits, np.ones(len(truth), dtype=bool))
-        low, high = np.quantile(samples, (0.025, 0.975))
-        score, interval = board.score(truth, logits), (float(low), float(high))
+        whole = np.ones(len(truth), dtype=bool)
+        score = board.score(truth, logits)
+        interval = interval_of(score, board.resampled(logits, whole), board.spread(whole))
     calibrated = probabilities_of(logits, temperature)
     return {
         "score": score,
@@ -355,7 +355,7 @@ def _against(board: Board, name: str, other: str) -> dict[str, float]:
         "score": found[other].score,
         "chosen": found[name].score,
         "rows": found[other].rows,
-        "chance": found[name].ahead_of(found[other]),
+        "chance": found[name].better_than(found[other]),
     }
 
 

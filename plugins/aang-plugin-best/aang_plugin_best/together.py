@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aang_plugin_best.board import Board, Logits
+from aang_plugin_best.board import Board, Logits, chance_of
 
 Member = tuple[str, int]
 """A candidate and its seed."""
@@ -20,7 +20,7 @@ MOST_PICKS = 10
 """Picks that an ensemble is the mean of; a model may be picked several times."""
 MOST_MODELS = 3
 """Different models in an ensemble: each is trained on all rows, and computed for every text."""
-SURE = 0.75
+SURE = 2 / 3
 """An ensemble of several candidates has to be ahead with this probability on rows that did not
 choose it."""
 BINS = 15
@@ -122,19 +122,15 @@ def ensemble(board: Board, candidates: Sequence[str]) -> Ensemble:
     }
     whole = np.ones(len(rows.truth), dtype=bool)
     several, single = np.empty_like(next(iter(of.values()))), np.empty_like(next(iter(of.values())))
-    for k in range(rows.count):
+    for k in np.unique(rows.folds):
         held_out = rows.folds == k
         picked = _picks(board, of, ~held_out)
         several[held_out] = mixed(of, picked)[held_out]
         single[held_out] = of[next(iter(picked))][held_out]
+    scores = [board.score(rows.truth, logs_of(p)) for p in (several, single)]
     samples = [board.resampled(logs_of(p), whole) for p in (several, single)]
-    return Ensemble(
-        _picks(board, of, whole),
-        board.score(rows.truth, logs_of(several)),
-        board.score(rows.truth, logs_of(single)),
-        float(np.mean(samples[0] > samples[1])),
-        several,
-    )
+    chance = chance_of(scores[0] - scores[1], samples[0] - samples[1], board.spread(whole))
+    return Ensemble(_picks(board, of, whole), scores[0], scores[1], chance, several)
 
 
 def _picks(

@@ -15,7 +15,9 @@ N = 400
 def rows() -> Rows:
     labels = np.arange(N) % 2
     examples = tuple(Example(f"text {i}", label="ab"[k]) for i, k in enumerate(labels))
-    return Rows(examples, ("",) * N, np.arange(N), np.arange(N) // 2 % 5, SingleLabel(("a", "b")))
+    return Rows(
+        examples, ("",) * N, np.arange(N), np.arange(N) // 2 % 5, SingleLabel(("a", "b")), 5
+    )
 
 
 def probabilities(rows: Rows, sure: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -22,7 +22,9 @@ def board() -> Board:
     """Three hundred rows of three classes in five folds."""
     truth = np.arange(N) % C
     examples = tuple(Example(f"text {i}", label="abc"[k]) for i, k in enumerate(truth))
-    rows = Rows(examples, ("",) * N, np.arange(N), np.arange(N) % 5, SingleLabel(("a", "b", "c")))
+    rows = Rows(
+        examples, ("",) * N, np.arange(N), np.arange(N) % 5, SingleLabel(("a", "b", "c")), 5
+    )
     return Board(rows, "accuracy")
 
 
@@ -59,6 +61,18 @@ def test_the_standing_counts_what_all_have_predicted(board: Board) -> None:
     assert low < first.score < high
     assert board.complete("poor") == []
     assert first.ahead_of(second) > 0.99
+    # Two folds of five: models that share three quarters of their rows.
+    assert board.spread(board.predicted(["poor"])) == pytest.approx(1.5**0.5)
+
+
+def test_scores_lie_further_apart_than_their_rows_say(board: Board) -> None:
+    board.add("one", 0, (0,), None, logits(board, 0.72, 0)[None])
+    board.add("other", 0, (0,), None, logits(board, 0.66, 1)[None])
+    first, second = board.standing(["one", "other"])
+    low, high = np.quantile(first.samples, (0.025, 0.975))
+    found = np.array(first.interval) - first.score
+    assert found == pytest.approx(1.5 * (np.array([low, high]) - first.score))
+    assert 0.5 < first.better_than(second) < first.ahead_of(second) < 1
 
 
 def test_equal_candidates_are_both_the_best(board: Board) -> None:

@@ -20,7 +20,7 @@ def rows() -> Rows:
     truth[[3, 61, 102, 153]] = 2
     examples = tuple(Example(f"text {i}", label="abc"[k]) for i, k in enumerate(truth))
     kind = SingleLabel(("a", "b", "c"))
-    return Rows(examples, ("",) * N, np.arange(N), np.arange(N) // 3 % 5, kind)
+    return Rows(examples, ("",) * N, np.arange(N), np.arange(N) // 3 % 5, kind, 5)
 
 
 def test_parts_of_the_rows_grow(rows: Rows) -> None:
