@@ -214,8 +214,11 @@ def interval_of(score: float, samples: NDArray[np.float64], spread: float) -> tu
 
 
 def chance_of(ahead: float, samples: NDArray[np.float64], spread: float) -> float:
-    """The probability that a difference is really above zero, from its samples and their spread."""
-    return float(np.mean(ahead + spread * (samples - ahead) > 0))
+    """The probability that a difference is really above zero, from its samples and their spread.
+
+    No difference is half of each.
+    """
+    return float(np.mean(np.heaviside(ahead + spread * (samples - ahead), 0.5)))
 
 
 @dataclass(frozen=True)

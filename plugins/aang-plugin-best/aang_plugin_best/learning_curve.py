@@ -31,13 +31,16 @@ def learning_curve(race: Race, candidate: Candidate) -> dict[str, Any] | None:
 
     Returns:
         What ``best.json`` holds: a point for each part, and what more labels would bring; None if
-        there was no time for one fold.
+        there was no time for one fold, or if classes are so small that every part is all of them.
     """
+    rows = race.board.rows
+    if all(drawn(rows, k, SHARES[0]).sum() == (rows.folds != k).sum() for k in range(rows.count)):
+        return None
     seed = race.board.complete(candidate.name)[0]
-    parts = {share: Board(race.board.rows, race.board.metric) for share in SHARES}
+    parts = {share: Board(rows, race.board.metric) for share in SHARES}
     measure = _fitted if candidate.is_fitted else _trained
     folds = 0
-    while folds < race.board.rows.count and measure(race, candidate, seed, folds, parts):
+    while folds < rows.count and measure(race, candidate, seed, folds, parts):
         folds += 1
     if folds == 0:
         return None

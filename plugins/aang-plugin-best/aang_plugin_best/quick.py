@@ -19,7 +19,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from aang_core import ConfigError, Example
+from aang_core import ConfigError, DataError, Example
 from aang_core.storage import whole_file, writing
 from aang_plugin_best.together import temperature_of
 
@@ -67,7 +67,6 @@ def _regression(config: TrainConfig, penalties: Sequence[float]) -> Any:
         LogisticRegression(max_iter=1000, class_weight=weights),
         {"C": list(penalties)},
         scoring=SCORING[config.metric],
-        cv=StratifiedKFold(3, shuffle=True, random_state=0),
     )
 
 
@@ -79,7 +78,15 @@ class Calibrated(GridSearchCV):  # type: ignore[misc]  # no types there
     """
 
     def fit(self, features: Any, labels: Any) -> "Calibrated":
-        """Search, fit the best one to all N rows, and calibrate it on rows that it has not seen."""
+        """Search, fit the best one to all N rows, and calibrate it on rows that it has not seen.
+
+        Raises:
+            DataError: no class has two rows.
+        """
+        most = int(np.bincount(labels).max())
+        if most < 2:
+            raise DataError("its training rows have no class twice, so no penalty can be chosen")
+        self.cv = StratifiedKFold(min(3, most), shuffle=True, random_state=0)
         super().fit(features, labels)
         classes = int(max(labels)) + 1
         logits, truth = [], []

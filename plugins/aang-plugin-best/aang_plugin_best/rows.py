@@ -189,6 +189,9 @@ def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:
             f"there are {len(truth)} labelled rows; aang best needs at least {FEWEST_ROWS}, and "
             "a few hundred to see a difference between candidates"
         )
+    distinct = len(set(groups.tolist()))
+    if group is not None and distinct < 2:
+        raise DataError(f"--group {group}: every row is in one group; give a column with several")
     for number, name in enumerate(classes):
         of_class = groups[truth == number]
         if len(set(of_class.tolist())) < 2:
@@ -197,10 +200,7 @@ def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:
                 f"class {name!r} has {'a single ' if len(of_class) == 1 else ''}{what}, which "
                 "cannot be both trained on and predicted; label more texts of it, or leave it out"
             )
-    distinct = len(set(groups.tolist()))
-    if group is not None and distinct < 2:
-        raise DataError(f"--group {group}: every row is in one group; give a column with several")
-    count = min(FOLDS, distinct)
+    count = min(FOLDS, distinct, int(np.bincount(truth).max()))
     folds = np.empty(len(truth), dtype=np.int64)
     splitter = StratifiedGroupKFold(count, shuffle=True, random_state=seed % 2**32)
     with warnings.catch_warnings():

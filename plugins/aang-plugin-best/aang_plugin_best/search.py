@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from aang.assembly.labelled_tasks import end_task_columns
+from aang.assembly.plan import metric_of
 from aang.assembly.text_options import check_paths
 from aang.config import TrainConfig, resolve_training
 from aang.corpora.labelled_task import text_key
@@ -145,6 +146,7 @@ class Search:
                 "no --model is given, so the small encoder of the demo is used. It has read only "
                 "Python documentation; a general one, such as roberta-base, will do better"
             )
+        metric_of(config, rows.kind)
         candidates, not_tried = _candidates(asked, rows, registry)
         for candidate in candidates:
             resolve_training({}, candidate.options, registry)
@@ -236,7 +238,7 @@ def _refuse_other(search: Search, clock: Clock) -> None:
 def _decided(search: Search, race: Race) -> dict[str, Any]:
     """Choose, train the choice again on all rows, and write model and verdict."""
     board, root = _deciding(race), race.runs.root
-    names = [name for name in board.found if board.complete(name)]
+    names = _candidates_of(race, board)
     standing = board.standing(names)
     chosen, by_name = standing[0].name, {c.name: c for c in search.candidates}
     together = ensemble(board, names)
@@ -294,10 +296,10 @@ def _deciding(race: Race) -> Board:
         ConfigError: nobody has predicted enough rows.
     """
     whole = race.board
-    complete = [name for name in whole.found if whole.complete(name)]
+    complete = _candidates_of(race, whole)
     for count in range(whole.rows.count - 1, ENOUGH - 1, -1):
         board = whole.of_folds(count)
-        names = [n for n in board.found if board.complete(n) and n not in race.failed]
+        names = _candidates_of(race, board)
         if len(board.rows.truth) < LEAST_ROWS or not set(names) - set(complete):
             continue
         first, *others = board.standing(names)
@@ -311,6 +313,13 @@ def _deciding(race: Race) -> Board:
         why = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
         raise ConfigError(f"no candidate has predicted enough rows. {why}")
     return whole
+
+
+def _candidates_of(race: Race, board: Board) -> list[str]:
+    """Who can be chosen: those that have predicted every row, and can be trained again on all."""
+    whole = race.board
+    able = [n for n in board.found if n not in race.failed or whole.complete(n)]
+    return [n for n in able if board.complete(n)]
 
 
 def _expected(
@@ -364,8 +373,8 @@ def _scored(
 ) -> dict[str, Any]:
     """The deployed model's scores on rows that had no part in anything.
 
-    Where some of their texts are among the labelled rows, its scores on the others, too: what was
-    announced is the score on new texts.
+    Where some of their texts are among the labelled rows, its scores on the others, too, as what
+    was announced is the score on new texts; None if there are no others.
     """
     unseen = {str(e.label) for e in examples} - set(search.rows.kind.labels)
     kind = replace(search.rows.kind, unseen=tuple(sorted(unseen)))
@@ -384,4 +393,4 @@ def _scored(
     known = set(map(text_key, search.rows.examples))
     new = np.array([text_key(e) not in known for e in examples])
     found = of(np.ones_like(new))
-    return found if new.all() or not new.any() else {**found, "new": of(new)}
+    return found if new.all() else {**found, "new": of(new) if new.any() else None}

@@ -55,12 +55,19 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
     )
     for part, of in verdict.get("parts", {}).items():
         compared = of.get("new", of)
+        if compared is None:
+            score = shown_score(of["scores"][metric], metric, of["interval"])
+            yield (
+                f"  {part}: {score}, but all of its {of['rows']} texts are among the labelled "
+                "rows, so that says nothing about new ones"
+            )
+            continue
         shown = [
             shown_score(one["scores"][metric], metric, one["interval"]) for one in (of, compared)
         ]
         known = of["rows"] - compared["rows"]
         others = f", {known} of them with texts of the labelled rows; {shown[1]} over the others"
-        where = _beside(compared["scores"][metric], compared["interval"], verdict)
+        where = _beside(compared, verdict)
         yield (
             f"  {part}: {shown[0]} over {of['rows']} rows{others if known else ''}, {where}; "
             f"expected calibration error {of['calibration_error']:.3f}"
@@ -70,19 +77,22 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
     yield from next_words(verdict)
 
 
-def _beside(score: float, interval: tuple[float, float], verdict: Mapping[str, Any]) -> str:
+def _beside(found: Mapping[str, Any], verdict: Mapping[str, Any]) -> str:
     """Where a score on held-out rows lies, beside the announced one and its interval.
 
     Held-out rows are a sample as well, often a smaller one. So how far their score may be away by
-    chance comes from both intervals (Zou and Donner, 2008, for a difference).
+    chance comes from both intervals (Zou and Donner, 2008, for a difference). Where all of N rows
+    are alike, an interval by resampling has no width, and 3 / N takes its place (Hanley and
+    Lippman-Hand, 1983).
     """
+    score, interval = found["scores"][verdict["metric"]], found["interval"]
     announced, (low, high) = verdict["score"], verdict["interval"]
     if low <= score <= high:
         return "within the interval above"
-    if score > announced:
-        chance = math.hypot(high - announced, score - interval[0])
-    else:
-        chance = math.hypot(announced - low, interval[1] - score)
+    ends = (high, interval[0]) if score > announced else (low, interval[1])
+    chance = math.hypot(
+        abs(ends[0] - announced) or 3 / verdict["rows"], abs(ends[1] - score) or 3 / found["rows"]
+    )
     more = "more" if abs(score - announced) > chance else "no more"
     return f"outside the interval above, by {more} than chance explains"
 

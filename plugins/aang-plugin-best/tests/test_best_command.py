@@ -104,6 +104,28 @@ def test_held_out_texts_that_were_learned_do_not_count_as_new(
     assert "over 25 rows, 5 of them with texts of the labelled rows; " in done.stdout
 
 
+def test_a_test_set_of_learned_texts_says_nothing(
+    aang: Aang, data: list[str], tmp_path: Path
+) -> None:
+    done = aang("best", "--train", data[1], "--test", data[1], *QUICK, "--out", tmp_path / "best")
+    assert done.returncode == 0, done.stderr
+    assert "all of its 40 texts are among the labelled rows" in done.stdout
+
+
+def test_classes_of_few_rows(aang: Aang, tmp_path: Path) -> None:
+    """Four rows of each class make four folds."""
+    few = [{"text": f"word{k} {i}", "label": f"class {k}"} for k in range(8) for i in "abcd"]
+    (tmp_path / "few.jsonl").write_text("".join(json.dumps(row) + "\n" for row in few))
+    search = ("best", "--train", tmp_path / "few.jsonl", *QUICK)
+    done = aang(*search, "--out", tmp_path / "best")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "best" / "data" / "fold-3").is_dir()
+    assert not (tmp_path / "best" / "data" / "fold-4").exists()
+    refused = aang(*search, "--out", tmp_path / "other", "--", "--metric", "rmse")
+    assert refused.returncode != 0
+    assert "--metric rmse: the models of a single-label task" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("score", "interval", "where"),
     [
@@ -112,6 +134,9 @@ def test_held_out_texts_that_were_learned_do_not_count_as_new(
         (0.65, (0.63, 0.67), "outside the interval above, by more than chance explains"),
         (0.35, (0.2, 0.5), "outside the interval above, by no more than chance explains"),
         (0.35, (0.33, 0.37), "outside the interval above, by more than chance explains"),
+        # All twenty right: 3 / 20 might still be wrong.
+        (1.0, (1.0, 1.0), "outside the interval above, by more than chance explains"),
+        (0.65, (0.65, 0.65), "outside the interval above, by no more than chance explains"),
     ],
 )
 def test_a_test_score_beside_the_announced_one(

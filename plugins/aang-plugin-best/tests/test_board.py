@@ -79,7 +79,9 @@ def test_equal_candidates_are_both_the_best(board: Board) -> None:
     same = logits(board, 0.7, 0)[None]
     board.add("one", 0, (0,), None, same)
     board.add("other", 0, (0,), None, same)
-    assert [of.chance for of in board.standing(["one", "other"])] == [1.0, 1.0]
+    standing = board.standing(["one", "other"])
+    assert [of.chance for of in standing] == [1.0, 1.0]
+    assert standing[0].better_than(standing[1]) == 0.5
 
 
 def test_groups_are_drawn_whole(board: Board) -> None:
