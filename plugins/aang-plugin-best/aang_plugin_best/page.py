@@ -37,6 +37,9 @@ def write_page(verdict: Mapping[str, Any], path: Path) -> None:
     }
     for part, of in verdict["parts"].items():
         facts[f"{part} {metric}"] = shown_score(of["scores"][metric], metric, of["interval"])
+        if new := of.get("new"):
+            shown = shown_score(new["scores"][metric], metric, new["interval"])
+            facts[f"{part} {metric}, new texts"] = shown
     # A table has what was not tried.
     lines = [line.strip() for line in words({**verdict, "not_tried": {}})]
     Page("The best way found", facts, list(_charts(verdict)), _tables(verdict), lines).write(path)

@@ -102,6 +102,7 @@ def test_held_out_texts_that_were_learned_do_not_count_as_new(
     part = verdict_in(tmp_path / "best")["parts"]["test"]
     assert (part["rows"], part["new"]["rows"]) == (25, 20)
     assert "over 25 rows, 5 of them with texts of the labelled rows; " in done.stdout
+    assert "new texts" in (tmp_path / "best" / "report.html").read_text()
 
 
 def test_a_test_set_of_learned_texts_says_nothing(
