@@ -238,7 +238,7 @@ def _refuse_other(search: Search, clock: Clock) -> None:
 def _decided(search: Search, race: Race) -> dict[str, Any]:
     """Choose, train the choice again on all rows, and write model and verdict."""
     board, root = _deciding(race), race.runs.root
-    names = _candidates_of(race, board)
+    names = _can_be_chosen(race, board)
     standing = board.standing(names)
     chosen, by_name = standing[0].name, {c.name: c for c in search.candidates}
     together = ensemble(board, names)
@@ -296,10 +296,10 @@ def _deciding(race: Race) -> Board:
         ConfigError: nobody has predicted enough rows.
     """
     whole = race.board
-    complete = _candidates_of(race, whole)
+    complete = _can_be_chosen(race, whole)
     for count in range(whole.rows.count - 1, ENOUGH - 1, -1):
         board = whole.of_folds(count)
-        names = _candidates_of(race, board)
+        names = _can_be_chosen(race, board)
         if len(board.rows.truth) < LEAST_ROWS or not set(names) - set(complete):
             continue
         first, *others = board.standing(names)
@@ -315,7 +315,7 @@ def _deciding(race: Race) -> Board:
     return whole
 
 
-def _candidates_of(race: Race, board: Board) -> list[str]:
+def _can_be_chosen(race: Race, board: Board) -> list[str]:
     """Who can be chosen: those that have predicted every row, and can be trained again on all."""
     whole = race.board
     able = [n for n in board.found if n not in race.failed or whole.complete(n)]
