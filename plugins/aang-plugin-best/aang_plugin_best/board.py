@@ -149,13 +149,15 @@ class Board:
         values: NDArray[np.float64] = found[self.metric].numpy()
         return values
 
-    def spread(self, rows: NDArray[np.bool_]) -> float:
+    def spread(self, rows: NDArray[np.bool_], share: float = 1.0) -> float:
         """How much further scores lie apart than a bootstrap of some rows, a mask ``[N]``, says.
 
-        The models of the folds were trained on mostly the same rows, and other training rows would
-        make others (Nadeau and Bengio, 2003). With five folds of five it is 1.5.
+        Other training rows would make other models, and those of the folds were trained on mostly
+        the same ones (Nadeau and Bengio, 2003). With five folds of five it is 1.5, and more for
+        models that were trained on a share of the rows outside their fold.
         """
-        return math.sqrt(1 + len(np.unique(self.rows.folds[rows])) / (self.rows.count - 1))
+        folds = len(np.unique(self.rows.folds[rows]))
+        return math.sqrt(1 + folds / (share * (self.rows.count - 1)))
 
     def scores(self, names: Sequence[str]) -> dict[str, float]:
         """The mean score of each candidate on the rows that all of them have predicted."""

@@ -130,7 +130,7 @@ def _points(
                 "share": share,
                 "rows": round(float(np.mean(trained))),
                 "score": (score := whole.score(rows.truth[predicted], logits[predicted])),
-                "interval": interval_of(score, samples[-1], whole.spread(predicted)),
+                "interval": interval_of(score, samples[-1], whole.spread(predicted, share)),
             }
         )
     gains = gain_of(
