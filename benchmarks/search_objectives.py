@@ -16,6 +16,7 @@ Each ends with a line in ``OUT/results.jsonl``, which has the seconds that its t
 took. A search that has its line is not repeated, one that was stopped goes on.
 """
 
+import itertools
 import json
 import shlex
 import subprocess
@@ -64,11 +65,11 @@ def draw(data: Path, rows: int, seed: int, to: Path) -> None:
 
 
 def walls(folder: Path) -> dict[str, list[float]]:
-    """The seconds of each training of a search, by candidate."""
+    """The seconds of each training of a search by candidate, without those of a learning curve."""
     file = folder / "clock.json"
     record = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     found: dict[str, list[float]] = record.get("runs", {})
-    return found
+    return {name: of for name, of in found.items() if " on " not in name}
 
 
 def outcome(folder: Path, metric: str) -> dict[str, Any]:
@@ -113,32 +114,32 @@ def main(
     results = out / "results.jsonl"
     lines = results.read_text(encoding="utf-8").splitlines() if results.is_file() else []
     known = {tuple(json.loads(line)["run"]) for line in lines}
-    for number, task in ((n, t) for n in range(draws) for t in tasks):
+    # The searches that decide come first, for every draw.
+    for place, number, task in itertools.product(range(4), range(draws), tasks):
         root = out / f"{task}-{rows}-{number}"
         if not (root / "train.jsonl").is_file():
             draw(data / task / "train.jsonl", rows, number, root / "train.jsonl")
-        for place in range(4):
-            fold = walls(root / "contrast").get("contrast", [1.0])
-            seconds = sum(map(sum, walls(root / "search-objectives").values()))
-            name, given = list(searches(steps, seconds, sum(fold) / len(fold)))[place]
-            if (task, rows, number, name) in known:
-                continue
-            shared = ["--train", root / "train.jsonl", "--test", data / task / "test.jsonl"]
-            shared += ["--model", model, "--out", root / name, "--minutes", 1000]
-            command = ["--plugin", PLUG_IN, "best", *shared, *given]
-            command += [word for option in options for word in option.split()]
-            click.echo(shlex.join(["aang", *map(str, command)]))
-            try:
-                subprocess.run(
-                    [sys.executable, "-m", "aang_core", *map(str, command)],
-                    check=True,
-                    timeout=max(1.0, end - time.monotonic()),
-                )
-            except subprocess.TimeoutExpired:
-                return
-            found = {"run": [task, rows, number, name], **outcome(root / name, "macro-f1")}
-            with results.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(found) + "\n")
+        fold = walls(root / "contrast").get("contrast", [1.0])
+        seconds = sum(map(sum, walls(root / "search-objectives").values()))
+        name, given = list(searches(steps, seconds, sum(fold) / len(fold)))[place]
+        if (task, rows, number, name) in known:
+            continue
+        shared = ["--train", root / "train.jsonl", "--test", data / task / "test.jsonl"]
+        shared += ["--model", model, "--out", root / name, "--minutes", 1000]
+        command = ["--plugin", PLUG_IN, "best", *shared, *given]
+        command += [word for option in options for word in option.split()]
+        click.echo(shlex.join(["aang", *map(str, command)]))
+        try:
+            subprocess.run(
+                [sys.executable, "-m", "aang_core", *map(str, command)],
+                check=True,
+                timeout=max(1.0, end - time.monotonic()),
+            )
+        except subprocess.TimeoutExpired:
+            return
+        found = {"run": [task, rows, number, name], **outcome(root / name, "macro-f1")}
+        with results.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
 
 
 if __name__ == "__main__":
