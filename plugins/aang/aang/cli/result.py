@@ -102,8 +102,8 @@ def _about_scores(run: "Run") -> Iterator[str]:
     rows, held_out = data.parts["dev"].examples, not run.outcome.trained_on_dev
     if held_out and rows < FEW_ROWS and chosen.intervals:
         yield (
-            f"Dev has only {rows} rows, so its score may be off by chance: in brackets is where "
-            "95% of resamples of these rows score. --dev and --dev-fraction give more."
+            f"Dev has only {rows} row{'s' * (rows > 1)}, so its score may be off by chance: in "
+            "brackets is where 95% of its resamples score. --dev and --dev-fraction give more."
         )
     if (control := run.outcome.controls.get(TF_IDF)) is None:
         return
