@@ -65,7 +65,7 @@ def draw(data: Path, rows: int, seed: int, to: Path) -> None:
 
 
 def walls(folder: Path) -> dict[str, list[float]]:
-    """The seconds of each training of a search by candidate, without those of a learning curve."""
+    """The seconds of each training of a search by candidate, until the choice is made."""
     file = folder / "clock.json"
     record = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     found: dict[str, list[float]] = record.get("runs", {})
