@@ -205,6 +205,45 @@ def test_a_mean_layer_is_added_once_after_pre_training(
 
 
 @pytest.mark.parametrize(
+    ("pooling", "options", "layers"),
+    [
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, [], 3),
+        ({"pooling_mode": "mean"}, [], 3),
+        ({"pooling_mode": "mean"}, ["--no-mean-layer"], 2),
+        ({"pooling_mode": "mean"}, ["--weighter", "single-task"], 2),
+        ({"pooling_mode": "mean"}, ["--lora", 2], 2),
+        ({"pooling_mode": "mean"}, ["--from-scratch"], 2),
+        ({"pooling_mode": "cls"}, [], 2),
+        (None, [], 2),
+    ],
+)
+def test_contrast_gives_sentence_encoders_a_mean_layer(
+    aang: Aang,
+    encoder: Path,
+    train_options: list[object],
+    tmp_path: Path,
+    pooling: dict[str, Any] | None,
+    options: list[object],
+    layers: int,
+) -> None:
+    """Those whose folder says, as sentence-transformers writes it, that the mean is their vector.
+
+    The option, another method, adapters and random weights go before.
+    """
+    folder = shutil.copytree(encoder, tmp_path / "encoder")
+    if pooling is not None:
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    run = tmp_path / "run"
+    given = [option for option in train_options if option not in ("--space", "td")]
+    quick = ("--model", folder, "--steps", 2, "--eval-every", 2, "--no-test-score")
+    done = aang("train", *given, *quick, *options, "--out", run)
+    assert done.status == 0, done.err
+    assert AutoConfig.from_pretrained(run / "model").num_hidden_layers == layers
+    assert ("a layer is added whose first token begins as the mean" in done.err) is (layers == 3)
+
+
+@pytest.mark.parametrize(
     ("options", "reason"),
     [
         (["--lora", 2, "--lora-target", "LayerNorm"], "--lora-target LayerNorm: is LayerNorm"),

@@ -259,17 +259,54 @@ def test_a_pushed_model_is_found_by_its_name(
     texts = ("good 1", "bad 2", "good bad " * 300)
     here = [json.loads(x) for x in aang("predict", run, *texts).out.splitlines()]
     shutil.rmtree(run)
-    # The client reads HF_ENDPOINT when it is imported, and transformers keeps a client.
-    monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
-    client = HfApi(endpoint=hub.endpoint)
-    monkeypatch.setattr("transformers.utils.hub._hf_api", client)
-    files = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files)
+    load_from(hub, monkeypatch)
     done = aang("predict", "ada/reviews", *texts)
     assert done.status == 0, done.err
     there = [json.loads(line) for line in done.out.splitlines()]
     for one, other in zip(here, there, strict=True):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-6)
+
+
+def load_from(hub: LocalHub, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let transformers and huggingface_hub load models from this hub, in this process."""
+    # The client reads HF_ENDPOINT when it is imported, and transformers keeps a client.
+    monkeypatch.setattr(constants, "ENDPOINT", hub.endpoint)
+    monkeypatch.setattr("transformers.utils.hub._hf_api", HfApi(endpoint=hub.endpoint))
+    files = hub.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", files)
+
+
+def test_a_sentence_encoder_of_the_hub_is_known(
+    aang: Aang,
+    hub: LocalHub,
+    encoder: Path,
+    training: list[object],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So contrast classifies it by the mean; where that cannot be read, the user is told."""
+    load_from(hub, monkeypatch)
+    for name in ("sentences", "words"):
+        folder = shutil.copytree(encoder, hub.folder / "ada" / name)
+        (folder / "commits.json").write_text(json.dumps([name]))
+    pooling = hub.folder / "ada" / "sentences" / "1_Pooling" / "config.json"
+    pooling.parent.mkdir()
+    pooling.write_text(json.dumps({"pooling_mode": "mean"}))
+    plain = ("--model", encoder, "--weighter", "single-task", "--quiet")
+    contrast = [option for option in training if option not in plain]
+
+    def said(name: str, out: str) -> str:
+        given = ("--recipe", "contrast", "--model", f"ada/{name}", "--out", tmp_path / out)
+        done = aang("train", *contrast, *given)
+        assert done.status == 0, done.err
+        return done.err
+
+    assert "a layer is added whose first token begins as the mean" in said("sentences", "first")
+    assert "layer" not in said("words", "second")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    assert "no mean layer is added, since 1_Pooling/config.json of ada/words" in said(
+        "words", "third"
+    )
 
 
 @pytest.mark.full

@@ -1,33 +1,40 @@
 """The option ``--mean-layer``, and the layer that it adds to an encoder."""
 
 import copy
+import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aang_core import ConfigError, ModelError, RegisterOption, hookimpl
 
 if TYPE_CHECKING:
     from aang import TextModel, TrainedPart
+    from torch import Tensor
 
 # Each of these linear layers begins as a multiple of the identity. Queries of zero attend to all
 # tokens alike; keys stay those of the last layer, since queries would learn nothing from keys of
-# zero. With 8 the mean outweighs the token itself, which the layer adds to it.
-_BERT = {
-    "attention.self.query": 0,
-    "attention.self.value": 1,
-    "attention.output.dense": 8,
-    "output.dense": 0,
-}
-_DISTILBERT = {
-    "attention.q_lin": 0,
-    "attention.v_lin": 1,
-    "attention.out_lin": 8,
-    "ffn.lin2": 0,
-}
+# zero. With 8 the mean outweighs the token itself, which the layer adds to it. The module before
+# them is the first one that need not read all tokens for the first one's sake.
+_BERT = (
+    "attention.output",
+    {
+        "attention.self.query": 0,
+        "attention.self.value": 1,
+        "attention.output.dense": 8,
+        "output.dense": 0,
+    },
+)
+_DISTILBERT = (
+    "sa_layer_norm",
+    {"attention.q_lin": 0, "attention.v_lin": 1, "attention.out_lin": 8, "ffn.lin2": 0},
+)
 _LAYERS = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra"), _BERT),
     "distilbert": _DISTILBERT,
 }
+
+_POOLING = "1_Pooling/config.json"
 
 
 @hookimpl
@@ -35,9 +42,9 @@ def aang_register_options(register: RegisterOption) -> None:
     """Register the option."""
     register(
         "mean_layer",
-        "add a layer whose first token begins as the mean of all tokens, for sentence encoders",
+        "add a layer whose first token begins as the mean of all tokens, for sentence encoders; "
+        "default: with the recipe contrast, where the encoder's folder says that it is one",
         bool,
-        default=False,
     )
 
 
@@ -55,15 +62,18 @@ def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
 def aang_prepare_model(
     model: "TextModel", options: Mapping[str, Any], stage: str | None
 ) -> "TrainedPart | None":
-    """Add the layer, for the main training alone: it mixes the tokens that stages predict.
+    """Add the layer, for the main training alone: the models of stages have the encoder's form.
 
     The layer is a copy of the last one, so that nothing is drawn. Its first token is the norm of
-    8 · mean + first token.
+    8 · mean + first token. A classifier reads no other token of it, so none is computed, and
+    objectives that predict tokens have those of the layer below, which are not mixed.
 
     Raises:
-        ModelError: the encoder has other layers.
+        ModelError: the encoder has other layers, or a damaged file about its sentence vectors, or
+            the end task has classes of words.
     """
-    if not options["mean_layer"] or stage is not None:
+    wanted = options["mean_layer"]
+    if wanted is False or stage is not None:
         return None
     from aang import TrainedPart
     from aang.modeling import layers_of
@@ -71,14 +81,28 @@ def aang_prepare_model(
 
     base = model.body.base
     layers = layers_of(model.body)
-    beginnings = _LAYERS.get(base.config.model_type)
-    if layers is None or beginnings is None:
-        pooled = hasattr(base.config, "classifier_pooling")
+    form = _LAYERS.get(base.config.model_type)
+    if wanted is None:
+        if form is None or not _is_default(options):
+            return None
+        pooled = _is_pooled(options["model"])
+        if pooled is None:
+            return TrainedPart(
+                f"no mean layer is added, since {_POOLING} of {options['model']}, which says "
+                "whether it is made for one, cannot be read offline; --mean-layer adds it"
+            )
+        if not pooled:
+            return None
+    if layers is None or form is None:
+        of_its_own = hasattr(base.config, "classifier_pooling")
         raise ModelError(
             f"--mean-layer: {type(base).__name__} "
-            + ("has classifier_pooling instead" if pooled else "has layers of another form")
+            + ("has classifier_pooling instead" if of_its_own else "has layers of another form")
             + "; leave the option out, or use a BERT, RoBERTa, ELECTRA or DistilBERT"
         )
+    if type(model.classifier.model).__name__.endswith("ForTokenClassification"):
+        raise ModelError("--mean-layer: is for classes of whole texts, not of words; leave it out")
+    of_one_token, beginnings = form
     layer = copy.deepcopy(layers[-1])
     for name, module in layer.named_modules():
         if isinstance(module, nn.LayerNorm):
@@ -87,6 +111,61 @@ def aang_prepare_model(
             nn.init.eye_(module.weight)
             module.weight.data.mul_(beginnings[name])
             nn.init.zeros_(module.bias)
+    layer.get_submodule(of_one_token).register_forward_pre_hook(_only_first)
+    layer.register_forward_hook(_with_others)
     layers.append(layer)
     base.config.num_hidden_layers += 1
     return TrainedPart("a layer is added whose first token begins as the mean of all tokens")
+
+
+def _only_first(module: Any, hidden: tuple["Tensor", ...]) -> tuple["Tensor", ...]:
+    """The first token ``[B, 1, H]`` of everything that a module is given."""
+    return tuple(states[:, :1] for states in hidden)
+
+
+def _with_others(layer: Any, given: tuple[Any, ...], first: "Tensor") -> "Tensor":
+    """Hidden states ``[B, T, H]``: the layer's first token and those that it was given."""
+    import torch
+
+    return torch.cat([first, given[0][:, 1:]], dim=1)
+
+
+def _is_default(options: Mapping[str, Any]) -> bool:
+    """Whether a sentence encoder gets the layer if nobody gave the option.
+
+    Adapters fit the encoder as it was, and random weights have no meaning in any place.
+    """
+    others = options["from_scratch"] or options.get("lora") is not None
+    return options["recipe"] in ("contrast", "aang-plugin-contrast:contrast") and not others
+
+
+def _is_pooled(source: str | None) -> bool | None:
+    """Whether the encoder's vector of a text is the mean of its tokens, says sentence-transformers.
+
+    Args:
+        source: folder or hub name; None for the demo's encoder.
+
+    Returns:
+        None if the file that says so is on the hub, which cannot be reached.
+    """
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
+
+    if source is None:
+        return False
+    path = Path(source) / _POOLING
+    if not Path(source).is_dir():
+        try:
+            path = Path(hf_hub_download(source, _POOLING))
+        except LocalEntryNotFoundError:
+            return None
+        except EntryNotFoundError:
+            return False
+    if not path.is_file():
+        return False
+    try:
+        pooling = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ModelError(f"--model {source}: {_POOLING} is damaged: {error}") from error
+    # The first name is that of sentence-transformers 5.5 and later.
+    return pooling.get("pooling_mode") == "mean" or pooling.get("pooling_mode_mean_tokens") is True

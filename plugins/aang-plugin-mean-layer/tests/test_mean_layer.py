@@ -1,6 +1,7 @@
 """A further layer whose first token begins as the mean of the tokens."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -11,6 +12,10 @@ from transformers import AutoModelForSequenceClassification
 
 from aang_core import ModelError
 from tests.core.encoders import tiny_text_model
+from tests.core.engine_checks import assert_exact, make_step
+from tests.core.engine_steps import oracle
+from tests.support.data import tag_labels
+from tests.support.gradients import EndTaskHead, PackedEngine, StreamEngine
 from tests.support.model import TextModel
 
 LENGTHS = torch.tensor([8, 5, 3])
@@ -18,12 +23,13 @@ REAL = torch.arange(8) < LENGTHS.unsqueeze(1)
 IDS = torch.arange(3, 27).view(3, 8) * REAL
 
 
-def with_layer(folder: Path, architecture: str, *, added: bool = True) -> TextModel:
+def with_layer(folder: Path, architecture: str, *, added: bool = True, **options: Any) -> TextModel:
     model = tiny_text_model(
         folder,
         tied=True,
         architecture=architecture,
         change=lambda made: aang_prepare_model(made, {"mean_layer": added}, None),
+        **options,
     )
     model.body.eval()
     model.classifier.eval()
@@ -41,7 +47,9 @@ def test_the_first_token_is_the_mean_and_plain_transformers_reads_it(
     assert torch.equal(torch.get_rng_state(), drawn)
     hidden: Tensor = before.body(IDS, REAL)
     mean = (hidden * REAL.unsqueeze(-1)).sum(1) / LENGTHS.unsqueeze(1)
-    first = model.body(IDS, REAL)[:, 0]
+    after: Tensor = model.body(IDS, REAL)
+    assert torch.equal(after[:, 1:], hidden[:, 1:])
+    first = after[:, 0]
     cosines = torch.cosine_similarity(first, mean)
     assert (cosines > 0.95).all(), cosines
     assert (torch.cosine_similarity(hidden[:, 0], mean) < cosines).all()
@@ -61,6 +69,20 @@ def test_the_first_token_is_the_mean_and_plain_transformers_reads_it(
     assert any(name.endswith(("query.weight", "q_lin.weight")) for name in learning), learning
 
 
+@pytest.mark.filterwarnings("error::UserWarning")
+@pytest.mark.parametrize("architecture", ["bert", "distilbert"])
+def test_signals_are_exact_with_it(tmp_path: Path, architecture: str) -> None:
+    """Though it reads the tokens of every row and computes one of them."""
+    model = with_layer(tmp_path, architecture)
+    model.body.train()
+    step = make_step(model)
+    expected = oracle(step, step.end.task.head)
+    for engine in (StreamEngine, PackedEngine):
+        step.clear()
+        measured = engine(step.body, EndTaskHead()).step(step.end, step.auxiliaries, step.dev)
+        assert_exact(measured, expected, step, 1e-9)
+
+
 @pytest.mark.parametrize(
     ("architecture", "reason"),
     [
@@ -72,3 +94,9 @@ def test_other_layers_are_refused(tmp_path: Path, architecture: str, reason: str
     """MPNet's attention has a bias for positions, and so would never be a mean."""
     with pytest.raises(ModelError, match=f"--mean-layer: {reason}"):
         with_layer(tmp_path, architecture)
+
+
+def test_tags_of_words_are_refused(tmp_path: Path) -> None:
+    """Their model reads every token, through the layer."""
+    with pytest.raises(ModelError, match="--mean-layer: is for classes of whole texts"):
+        with_layer(tmp_path, "bert", task_type=tag_labels(["class-0", "class-1", "class-2"]))
