@@ -16,10 +16,12 @@ OPTIONS: dict[str, Any] = {
     "head_lr": 3e-3,
     "max_length": 64,
     "precision": "bf16",
+    # The recipe contrast adds one to MiniLM by itself.
+    "mean_layer": False,
 }
 """Of all runs, unless a task has its own."""
 
-DEMO: dict[str, Any] = {"model": None, "max_length": 128, "steps": 300}
+DEMO: dict[str, Any] = {"model": None, "mean_layer": None, "max_length": 128, "steps": 300}
 """The built-in task with its own small encoder."""
 
 FOLDER = click.Path(path_type=Path, exists=True, file_okay=False)

@@ -164,7 +164,9 @@ OTHER_HEAD = ("aang-td-remembered-defaults",)
 """The published system with the default dev head, and no method of the table."""
 FULL_SIZE = ("aang-td-full-defaults",)
 """The published system with all of its rows; the table has an eighth of them."""
-TABLE_DEFAULTS = tuple(name for name in DEFAULTS if name not in (*OTHER_HEAD, *FULL_SIZE))
+MEAN = ("contrast+mean-defaults", "single-task+mean-defaults")
+"""The two of CORE_DEFAULTS with a layer whose first token begins as the mean of all tokens."""
+TABLE_DEFAULTS = tuple(n for n in DEFAULTS if n not in (*OTHER_HEAD, *FULL_SIZE, *MEAN))
 """What the settings with 500 rows and the encoder as it comes are to have."""
 SHORTER_TABLE = tuple(name for name in TABLE_DEFAULTS if name != "contrast-48-defaults")
 """What the other settings are to have: more rows add nothing to contrast."""
@@ -213,6 +215,10 @@ STAGES = (
     Stage("And over draws, on both tasks?", ALONE_LABELLED, list(ALONE_BY_DEFAULT), 3),
     Stage("And the best over more draws of all rows?", ALL_PREPARED, BEST_OF_ALL, 5),
     Stage("And over more draws of all rows as it comes?", ALL, CORE_DEFAULTS, 5),
+    Stage("Does a mean layer help contrast?", UNPREPARED, MEAN[:1], 5),
+    Stage("And plain fine-tuning?", UNPREPARED, MEAN[1:], 5),
+    Stage("And both with 200 labels?", FEWER, MEAN, 3),
+    Stage("And where all rows are labelled?", ALL, MEAN, 5),
 )
 
 

@@ -96,6 +96,10 @@ DEFAULTS: Methods = {
     **{name: _with_defaults(METHODS[whole]) for name, whole in HALVED.items()},
     # The published system with all of its rows.
     "aang-td-full-defaults": {"recipe": "aang-td", **_RATES_AND_LENGTH},
+    **{
+        f"{name}+mean-defaults": {**_with_defaults(METHODS[name]), "mean_layer": True}
+        for name in ("single-task", "contrast")
+    },
 }
 """The same with the options that ``aang train`` has by itself: 32 rows a step for plain fine-tuning
 and contrast, lower rates and longer texts. Twice as many steps read as many rows."""
