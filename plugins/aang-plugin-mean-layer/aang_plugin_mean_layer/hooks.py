@@ -147,25 +147,27 @@ def _is_pooled(source: str | None) -> bool | None:
 
     Returns:
         None if the file that says so is on the hub, which cannot be reached.
+
+    Raises:
+        ModelError: that file is damaged, or the hub refuses it.
     """
+    from aang.modeling.loading import loading
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     if source is None:
         return False
     path = Path(source) / _POOLING
-    if not Path(source).is_dir():
-        try:
-            path = Path(hf_hub_download(source, _POOLING))
-        except LocalEntryNotFoundError:
-            return None
-        except EntryNotFoundError:
+    with loading(source, _POOLING):
+        if not Path(source).is_dir():
+            try:
+                path = Path(hf_hub_download(source, _POOLING))
+            except LocalEntryNotFoundError:
+                return None
+            except EntryNotFoundError:
+                return False
+        if not path.is_file():
             return False
-    if not path.is_file():
-        return False
-    try:
         pooling = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ModelError(f"--model {source}: {_POOLING} is damaged: {error}") from error
-    # The first name is that of sentence-transformers 5.5 and later.
+    # Newer versions of sentence-transformers write the first key, older ones the second.
     return pooling.get("pooling_mode") == "mean" or pooling.get("pooling_mode_mean_tokens") is True
