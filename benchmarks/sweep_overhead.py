@@ -28,11 +28,11 @@ from threading import Event, Thread
 
 import click
 import yaml
-from aang.runs import usable_cores
 from aang_plugin_compare.launcher import Launcher, Order, chosen_launcher
 from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runner, Runs
+from joblib import cpu_count
 
 from aang_core import load_plugins
 from aang_core.storage import locked, write_file
@@ -223,7 +223,7 @@ def sweep(
     Raises:
         RuntimeError: a run has failed.
     """
-    there = slots or usable_cores()
+    there = slots or cpu_count()
     root = root.resolve() / f"{engine}-{there}"
     make_root(root)
     file = root / "lifetimes.jsonl"

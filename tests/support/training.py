@@ -3,7 +3,6 @@
 from aang.runs import computing as precision
 from aang.runs import devices
 from aang.runs.computing import check_compiler, check_precision, in_effect, settle_precision
-from aang.runs.cores import usable_cores
 from aang.runs.memory import ReturnsFreeMemory, running_out_told
 from aang.task_types.metrics import per_class
 

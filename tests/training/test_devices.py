@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,7 @@ import torch
 from aang_core import ConfigError
 from tests.clusters import free_port
 from tests.support.runs import choose_device, choose_training_device
-from tests.support.training import devices, usable_cores
+from tests.support.training import devices
 from tests.training.conftest import Aang
 from tests.training.launching import ROOT
 
@@ -166,50 +166,12 @@ def test_an_option_that_one_machine_cannot_use_ends_all() -> None:
     assert "--log nobody: there is no such tracker" in first
 
 
-_V1 = "2:cpuacct:/\n1:cpu,cpuacct:/docker/4f1\n0::/\n"
-
-
-@pytest.mark.parametrize(
-    ("groups", "files", "cores"),
-    [
-        ("0::/\n", {"cpu.max": "max 100000\n"}, 8),
-        ("0::/\n", {"cpu.max": "350000 100000\n"}, 3),
-        ("0::/\n", {"cpu.max": "50000 100000\n"}, 1),
-        ("0::/\n", {"cpu.max": "6400000 100000\n"}, 8),
-        ("0::/pod/box\n", {"pod/cpu.max": "250000 100000", "pod/box/cpu.max": "max 100000"}, 2),
-        (_V1, {"cpu/cpu.cfs_quota_us": "-1\n", "cpu/cpu.cfs_period_us": "100000\n"}, 8),
-        (_V1, {"cpu/cpu.cfs_quota_us": "150000\n", "cpu/cpu.cfs_period_us": "50000\n"}, 3),
-        (
-            "1:cpu:/a\n",
-            {"cpu/a/cpu.cfs_quota_us": "200000", "cpu/a/cpu.cfs_period_us": "100000"},
-            2,
-        ),
-        (None, {}, 8),
-    ],
-)
-def test_cores_are_those_that_the_process_is_bound_to_within_its_quota(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    groups: str | None,
-    files: Mapping[str, str],
-    cores: int,
-) -> None:
-    """Whatever the machine has; both versions of control groups."""
-    monkeypatch.setattr(os, "cpu_count", lambda: 64)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(8)), raising=False)
-    shown = {"proc/self/cgroup": groups} if groups else {}
-    for name, content in (shown | {f"sys/fs/cgroup/{n}": c for n, c in files.items()}).items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(content, encoding="ascii")
-    assert usable_cores(tmp_path) == cores
-
-
 def test_a_run_takes_no_more_threads_than_cores(
     aang: Aang, train_options: list[object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says so and records it; the next one in this process has as many as before."""
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(devices, "usable_cores", lambda: 2)
+    monkeypatch.setattr(devices, "cpu_count", lambda: 2)
     torch.set_num_threads(3)
     run = tmp_path / "run"
     done = aang("train", *train_options, "--space", "tapt", "--steps", 1, "--out", run)
@@ -221,7 +183,7 @@ def test_a_run_takes_no_more_threads_than_cores(
 
 def test_a_number_of_threads_that_the_user_gives_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    monkeypatch.setattr(devices, "usable_cores", lambda: 2)
+    monkeypatch.setattr(devices, "cpu_count", lambda: 2)
     torch.set_num_threads(3)
     with devices.on_usable_cores() as told:
         assert (told, torch.get_num_threads()) == (None, 3)

@@ -197,10 +197,10 @@ class LocalLauncher(Launcher):
     """
 
     def train(self, order: Order) -> str | None:
-        from aang.runs import usable_cores
+        from joblib import cpu_count
 
         # Processes that each use every core slow each other down.
-        threads = max(1, usable_cores() // self.at_once)
+        threads = max(1, cpu_count() // self.at_once)
         # A thread that waits at a barrier must not keep a core from the process that it waits for.
         own = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive", **os.environ}
         attempt = attempts_so_far(order.log) + 1

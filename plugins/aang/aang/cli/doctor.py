@@ -10,8 +10,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
+from joblib import cpu_count
 
-from aang.runs.cores import usable_cores
 from aang_core.cli.output import echo, one_line
 from aang_core.plugins import Plugins
 from aang_core.plugins.primitive import CORE
@@ -73,7 +73,7 @@ def _facts(section: Callable[[], Mapping[str, object]]) -> Mapping[str, str]:
 def _machine() -> dict[str, object]:
     return {
         "system": platform.platform(),
-        "processor": f"{platform.machine()}, {usable_cores()} of {os.cpu_count()} cores usable",
+        "processor": f"{platform.machine()}, {cpu_count()} of {os.cpu_count()} cores usable",
         "memory": _gigabytes(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")),
         "free here": _gigabytes(shutil.disk_usage(Path.cwd()).free),
         "Python": f"{platform.python_version()} in {sys.prefix}",

@@ -13,7 +13,7 @@ Public, for commands of plug-ins that read runs or do work like a run:
   :func:`tf_idf`; :data:`TF_IDF` and :data:`PENALTIES` are those of every run's control.
 - :func:`shown_score` words a score for people, who read them between 0 and 100.
 - :func:`choose_device` returns the device that a run computes on, and :func:`settled_precision`
-  the precision. :func:`usable_cores` returns how many cores it may keep busy.
+  the precision.
 - :func:`interruptible` turns SIGINT and SIGTERM into :class:`Interrupted`.
 """
 
@@ -23,7 +23,6 @@ from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
     from aang.runs.before import settled_precision as settled_precision
-    from aang.runs.cores import usable_cores as usable_cores
     from aang.runs.files import read_lines as read_lines
     from aang.runs.files import read_part as read_part
     from aang.runs.files import refuse_links as refuse_links

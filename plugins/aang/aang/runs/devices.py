@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
+from joblib import cpu_count
 
-from aang.runs.cores import usable_cores
 from aang_core.errors import ConfigError
 from aang_core.tasks.processes import launched_processes, local_processes, local_rank
 
@@ -69,7 +69,7 @@ def on_usable_cores(recorded: int | None = None) -> Iterator[str | None]:
         of a new one; else None.
     """
     before = threads = torch.get_num_threads()
-    cores, told = usable_cores(), None
+    cores, told = cpu_count(), None
     if "OMP_NUM_THREADS" not in os.environ and cores < threads:
         told = (
             f"this process may use {cores} of the machine's cores, so it computes with {cores} "
