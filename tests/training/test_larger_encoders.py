@@ -243,6 +243,18 @@ def test_contrast_gives_sentence_encoders_a_mean_layer(
     assert ("a layer is added whose first token begins as the mean" in done.err) is (layers == 3)
 
 
+def test_a_damaged_file_about_the_mean_is_told(
+    aang: Aang, encoder: Path, train_options: list[object], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(encoder, tmp_path / "encoder")
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text("[1]")
+    given = [option for option in train_options if option not in ("--space", "td")]
+    done = aang("train", *given, "--model", folder, "--out", tmp_path / "run")
+    assert done.status == 2
+    assert f"--model {folder}: cannot load its 1_Pooling/config.json: " in done.err
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [

@@ -17,6 +17,7 @@ from aang.runs.predict import WINDOW
 from aang_plugin_compare.launcher import chosen_launcher
 from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runs
+from pandas import isna
 from sklearn.utils.validation import check_is_fitted
 
 from aang_core import DataError, ReadReport, load_plugins
@@ -187,7 +188,8 @@ class AangBest(TextEstimator):
         options = dict(self.options or {})
         given = labelled_columns(texts, labels, classes, names)
         if groups is not None:
-            given["group"] = [str(value) for value in groups]
+            named: list[Any] = [None if isna(value) else str(value) for value in groups]
+            given["group"] = named
             options["group"] = "group"
         if unlabelled is not None:
             options["unlabelled"] = text_columns(texts_of(unlabelled))

@@ -1,6 +1,7 @@
 """The labelled rows, and the folds in which every row is predicted once."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ from aang.config import TrainConfig
 from aang.corpora.labelled import read_rows
 from aang.corpora.labelled_task import LabelledTask, text_key
 from aang.corpora.tables import read_table
+from aang.task_types.cells import is_null
 from aang.task_types.single_label import ONE_CLASS, SingleLabel
 from numpy.typing import NDArray
 
@@ -155,7 +157,7 @@ def read_labelled(
         values = list(range(len(examples)))
         if group is not None:
             named = {place: v for path in paths for place, v in _column(path, group).items()}
-            values = [named[place] for place in places]
+            values = [_group(named[place], place, group) for place in places]
     labels = tuple(sorted({str(e.label) for e in examples}))
     rows = Rows(
         examples,
@@ -220,14 +222,21 @@ def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:
 
 
 def _column(path: Path, name: str) -> dict[str, object]:
-    """The values of a column by the places of their rows."""
+    """The values of a column by the places of their rows; None where there is none."""
     table = read_table(path, [name])
-    found = {}
-    for number, values in table.rows:
-        if name not in values or values[name] in (None, ""):
-            raise DataError(f"{table.where(number)}: --group {name}: there is no such value here")
-        found[table.where(number)] = values[name]
-    return found
+    return {table.where(number): values.get(name) for number, values in table.rows}
+
+
+def _group(value: object, where: str, name: str) -> str:
+    """The name of a row's group, the same for 7, 7.0 and "7 ", of which files make one another.
+
+    Raises:
+        DataError: there is none.
+    """
+    text = "" if is_null(value) else str(value).strip()
+    if not text:
+        raise DataError(f"{where}: --group {name}: there is no such value here")
+    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", text)
 
 
 def _joined(examples: Sequence[Example], values: Sequence[object]) -> NDArray[np.int64]:

@@ -37,15 +37,20 @@ def probabilities_of(logits: Logits, temperature: float = 1.0) -> Probabilities:
 def temperature_of(logits: Logits, truth: NDArray[np.int64]) -> float:
     """The temperature at which the truth is most likely (Guo et al., 2017, section 4.2).
 
+    Targets are smoothed by one row of each class, as in Platt's scaling (1999, section 2.2): over
+    rows without a single error, every probability would otherwise become 0 or 1.
+
     Args:
         logits: ``[N, C]``, of rows that the model was not trained on.
         truth: the classes, ``[N]``.
     """
     from scipy.optimize import minimize_scalar
 
+    rows, classes = logits.shape
+    smoothed = (np.eye(classes)[truth] * rows + 1) / (rows + classes)
+
     def loss(log_temperature: float) -> float:
-        chosen = probabilities_of(logits, np.exp(log_temperature))[np.arange(len(truth)), truth]
-        return float(-np.log(chosen.clip(1e-12)).mean())
+        return -float((smoothed * logs_of(probabilities_of(logits, np.exp(log_temperature)))).sum())
 
     return float(np.exp(minimize_scalar(loss, bounds=(-3.0, 3.0), method="bounded").x))
 

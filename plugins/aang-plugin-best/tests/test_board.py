@@ -123,3 +123,11 @@ def test_a_temperature_makes_probabilities_true(board: Board) -> None:
     after = calibration_error(probabilities_of(sharp, temperature), truth)
     assert before > 0.1 > 0.03 > after
     assert probabilities_of(sharp).sum(axis=1) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_rows_without_an_error_do_not_make_probabilities_certain() -> None:
+    """Forty of them leave room for about one error in forty-two."""
+    truth = np.arange(40) % 2
+    logits = np.log(np.where(np.eye(2)[truth] > 0, 0.8, 0.2)).astype(np.float32)
+    found = probabilities_of(logits, temperature_of(logits, truth))[np.arange(40), truth]
+    assert found == pytest.approx(41 / 42, abs=1e-3)

@@ -8,7 +8,7 @@ import pytest
 from aang.config import TrainConfig, resolve_training
 from aang_plugin_best.rows import Rows, read_labelled
 
-from aang_core import AangError, ReadReport, load_plugins
+from aang_core import AangError, DataError, ReadReport, load_plugins
 
 
 def config_of(path: Path, **more: object) -> TrainConfig:
@@ -58,6 +58,25 @@ def test_equal_texts_and_equal_groups_stay_together(tmp_path: Path) -> None:
     for author in range(10):
         assert len(set(found.folds[4 * author : 4 * author + 4])) == 1
     assert found.folds[40] == found.folds[39]
+
+
+@pytest.mark.parametrize("other", [7.0, "7", "7.0", "7 "])
+def test_a_group_has_one_name_however_files_write_it(tmp_path: Path, other: object) -> None:
+    rows = [{**row, "author": number // 4} for number, row in enumerate(many(40))]
+    rows[31]["author"] = other
+    found = rows_in(written(tmp_path / "data.jsonl", rows), group="author")
+    assert len(set(found.groups[28:32])) == 1
+
+
+def test_a_row_without_a_group_is_told(tmp_path: Path) -> None:
+    """A row that is left out anyway needs none."""
+    rows = [{**row, "author": number // 4} for number, row in enumerate(many(40))]
+    bad = {"text": "", "label": rows[0]["label"], "author": None}
+    data = written(tmp_path / "data.jsonl", [*rows, bad])
+    assert len(rows_in(data, group="author", skip_bad_rows=True).truth) == 40
+    rows[30]["author"] = float("nan")
+    with pytest.raises(DataError, match=r"data.jsonl:31: --group author: there is no such value"):
+        rows_in(written(tmp_path / "data.jsonl", rows), group="author")
 
 
 def test_the_files_of_a_fold_hold_all_rows(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ class ControlResult(BaseModel):
         seconds: seconds that all settings took together.
         asked: the options that it was computed with; if they change, it is computed again.
         rows: digest of the training rows that the seed drew; None if it was trained on all rows.
+        data: digest of the data that it was computed on; with other data it is computed again.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -83,6 +84,7 @@ class ControlResult(BaseModel):
     seconds: Annotated[_Score, Field(ge=0)]
     asked: dict[str, Any]
     rows: str | None
+    data: str = ""
 
 
 def result_file(root: Path, task: str, control: str, seed: int) -> Path:

@@ -142,26 +142,26 @@ class QuickControls:
         for cell in comparison.leading():
             if time.monotonic() >= end:
                 return
-            missing = [name for name in self.names if not self._is_there(cell, name)]
-            if not missing:
-                continue
             try:
-                self._make(cell, missing)
+                self._make(cell)
             except AangError as error:
                 self.tell(f"{cell.task}/quick controls/seed-{cell.seed}: Error: {error}", True)
 
-    def _is_there(self, cell: Cell, name: str) -> bool:
+    def _is_there(self, cell: Cell, name: str, data: str) -> bool:
         found = read_result(result_file(self.root, cell.task, name, cell.seed))
-        return found is not None and found.asked == asked_of(cell.config, name)
+        asked = asked_of(cell.config, name)
+        return found is not None and (found.asked, found.data) == (asked, data)
 
-    def _make(self, cell: Cell, names: Sequence[str]) -> None:
+    def _make(self, cell: Cell) -> None:
         config = cell.config.model_copy(update={"trust_remote_code": self.trust_remote_code})
         task, draw = read_end_task(config, ReadReport())
         if why := _left_out(task):
             self.tell(f"{cell.task}/quick controls/seed-{cell.seed}: left out, {why}", True)
             return
         metric = metric_of(config, task.task_type)
-        for name in names:
+        for name in self.names:
+            if self._is_there(cell, name, task.digest):
+                continue
             begin = time.perf_counter()
             if name == TF_IDF:
                 parts, encoding = tf_idf((task.train, task.dev, task.test)), 0.0
@@ -184,6 +184,7 @@ class QuickControls:
                 seconds=round(encoding + time.perf_counter() - begin, 3),
                 asked=asked_of(cell.config, name),
                 rows=None if draw is None else draw.digest,
+                data=task.digest,
             )
             write_result(self.root, cell.task, result)
             self.tell(f"{cell.task}/{name}/seed-{cell.seed}: done", False)

@@ -4,16 +4,18 @@ import shlex
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Event, Lock, Timer
 
 import click
 import yaml
+from aang.assembly import read_end_task
 from aang.config import TrainConfig, left_to_the_data
-from aang.runs import Interrupted, interruptible
+from aang.runs import Interrupted, interruptible, read_part
+from aang.runs.schema import DataStatistics
 
-from aang_core import AangError, Registry
+from aang_core import AangError, ConfigError, ReadReport, Registry
 from aang_core.cli import echo, given_arguments, plugin_options
 from aang_core.storage import write_file, writing
 from aang_plugin_compare.cells import Job, matched
@@ -38,6 +40,7 @@ class Runs:
     registry: Registry
     before: Sequence[str] = ()
     after: Sequence[str] = ()
+    _digests: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def asked(
@@ -52,9 +55,28 @@ class Runs:
         """How far a run has come.
 
         Raises:
-            ConfigError: its folder holds a run with different options.
+            ConfigError: its folder holds a run with different options, or of other data.
         """
-        return run_state(self.root / job.folder, job.config, self.registry)
+        folder = self.root / job.folder
+        state = run_state(folder, job.config, self.registry)
+        if state != "finished":  # a training that goes on compares its data by itself
+            return state
+        if self._data(job.config) != read_part(DataStatistics, folder).digest:
+            raise ConfigError(
+                f"{folder}: the data has changed since this run, whose scores do not compare with "
+                "those of new runs. Give another folder with --out, or remove this one to train "
+                "all runs again"
+            )
+        return state
+
+    def _data(self, config: TrainConfig) -> str:
+        """The digest of the data that a training would have now; runs of a task share a reading."""
+        config = config.model_copy(update={"trust_remote_code": bool(self.after)})
+        key = config.model_dump_json(exclude={"out", "recipe", "space", "weighter", "steps", "lr"})
+        if key not in self._digests:
+            task, _ = read_end_task(config, ReadReport(), self.registry)
+            self._digests[key] = task.digest
+        return self._digests[key]
 
     def order(self, folder: Path, config: TrainConfig) -> Order:
         """Write the files that a launcher needs to train a run, and name them.

@@ -167,6 +167,25 @@ def test_a_run_with_other_options_is_not_taken_for_this_one(
     assert "this run differs in steps" in done.stderr
 
 
+def test_runs_of_other_data_are_not_taken_for_these(
+    aang: Aang, compared: Compared, content: dict[str, Any], tmp_path: Path
+) -> None:
+    """Although options and names of files are equal; quick controls are computed again."""
+    root, train = tmp_path / "out", Path(content["tasks"]["words"]["train"])
+    shutil.copytree(compared.root, root)
+    before = train.read_text(encoding="utf-8")
+    try:
+        train.write_text("".join(before.splitlines(keepends=True)[:-2]), encoding="utf-8")
+        done = aang("compare", compared.spec, "--out", root)
+        shutil.rmtree(root / "runs" / "words")
+        again = aang("compare", compared.spec, "--out", root)
+    finally:
+        train.write_text(before, encoding="utf-8")
+    assert done.returncode == 2
+    assert "seed-0: the data has changed since this run" in done.stderr
+    assert "words/tf-idf/seed-0: done" in again.stderr
+
+
 @pytest.mark.full
 def test_a_run_keeps_its_number_of_threads_whatever_the_jobs(
     content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

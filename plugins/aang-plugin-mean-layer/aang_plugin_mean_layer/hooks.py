@@ -169,5 +169,6 @@ def _is_pooled(source: str | None) -> bool | None:
         if not path.is_file():
             return False
         pooling = json.loads(path.read_text(encoding="utf-8"))
-    # Newer versions of sentence-transformers write the first key, older ones the second.
-    return pooling.get("pooling_mode") == "mean" or pooling.get("pooling_mode_mean_tokens") is True
+        # Newer versions of sentence-transformers write the first key, older ones the second.
+        mode, tokens = pooling.get("pooling_mode"), pooling.get("pooling_mode_mean_tokens")
+    return mode == "mean" or tokens is True
