@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from aang.from_python.arrays import class_names, labelled_columns, labels_of, text_columns, texts_of
+from aang.from_python.arrays import (
+    class_names,
+    groups_of,
+    labelled_columns,
+    labels_of,
+    text_columns,
+    texts_of,
+)
 from aang.from_python.estimator import TextEstimator, bad_input
 from aang.from_python.given_data import GivenData
 from aang.runs import choose_device, interruptible
@@ -17,7 +24,6 @@ from aang.runs.predict import WINDOW
 from aang_plugin_compare.launcher import chosen_launcher
 from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runs
-from pandas import isna
 from sklearn.utils.validation import check_is_fitted
 
 from aang_core import DataError, ReadReport, load_plugins
@@ -188,8 +194,7 @@ class AangBest(TextEstimator):
         options = dict(self.options or {})
         given = labelled_columns(texts, labels, classes, names)
         if groups is not None:
-            named: list[Any] = [None if isna(value) else str(value) for value in groups]
-            given["group"] = named
+            given["group"] = groups_of(groups)
             options["group"] = "group"
         if unlabelled is not None:
             options["unlabelled"] = text_columns(texts_of(unlabelled))

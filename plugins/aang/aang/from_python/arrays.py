@@ -71,6 +71,11 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
     return labels
 
 
+def groups_of(groups: Any) -> list[Any]:
+    """The name of each row's group; None where there is none."""
+    return [None if isna(value) else str(value) for value in groups]
+
+
 def class_names(classes: np.ndarray) -> list[str]:
     """A name for each class, which the saved model carries.
 
