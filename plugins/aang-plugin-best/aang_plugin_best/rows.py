@@ -1,7 +1,6 @@
 """The labelled rows, and the folds in which every row is predicted once."""
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +14,7 @@ from aang.config import TrainConfig
 from aang.corpora.labelled import read_rows
 from aang.corpora.labelled_task import LabelledTask, text_key
 from aang.corpora.tables import read_table
-from aang.task_types.cells import is_null
+from aang.task_types.cells import is_null, without_zeros
 from aang.task_types.single_label import ONE_CLASS, SingleLabel
 from numpy.typing import NDArray
 
@@ -236,7 +235,7 @@ def _group(value: object, where: str, name: str) -> str:
     text = "" if is_null(value) else str(value).strip()
     if not text:
         raise DataError(f"{where}: --group {name}: there is no such value here")
-    return re.sub(r"^([+-]?\d+)\.0+$", r"\1", text)
+    return without_zeros(text)
 
 
 def _joined(examples: Sequence[Example], values: Sequence[object]) -> NDArray[np.int64]:

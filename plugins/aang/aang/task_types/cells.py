@@ -110,12 +110,10 @@ def class_name(cell: Cell, report: ReadReport) -> str:
         report.add("label in quotes, which are read as part of its name", cell.where)
     if list_in(name) is not None:
         report.add("label that looks like a list, read as the name of one class", cell.where)
-    # CSV and Parquet written from a column that once had nulls hold 1 as 1.0, and the same
-    # class must not be two.
-    if integral := _INTEGRAL.fullmatch(name):
-        report.add(f"label {name!r} read as {integral[1]!r}", cell.where)
-        return integral[1]
-    return name
+    read = without_zeros(name)
+    if read != name:
+        report.add(f"label {name!r} read as {read!r}", cell.where)
+    return read
 
 
 def _as_text(cell: Cell) -> str:
@@ -143,6 +141,16 @@ def _as_text(cell: Cell) -> str:
     )
 
 
+def without_zeros(name: str) -> str:
+    """The name ``"1"`` for ``"1.0"``, and any other name as it is.
+
+    CSV and Parquet written from a column that once had nulls hold 1 as 1.0, and the same class or
+    group must not be two.
+    """
+    integral = _INTEGRAL.fullmatch(name)
+    return integral[1] if integral else name
+
+
 def spells_missing(name: str) -> bool:
     """Whether a text is what programs write for a missing value, such as ``NA`` or nothing."""
     return name.strip().casefold() in _MISSING
@@ -158,9 +166,7 @@ def refuse_alike(names: Iterable[str], where: str, *, spaces: bool = True) -> No
     """
     known: dict[str, str] = {}
     for name in names:
-        read = name.strip()
-        if integral := _INTEGRAL.fullmatch(read):
-            read = integral[1]
+        read = without_zeros(name.strip())
         other = known.setdefault(read, name)
         if other != name and (spaces or other.strip() != name.strip()):
             raise DataError(
