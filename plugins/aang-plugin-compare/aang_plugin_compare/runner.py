@@ -11,12 +11,13 @@ from threading import Event, Lock, Timer
 import click
 import yaml
 from aang.assembly import read_end_task
-from aang.config import TrainConfig, left_to_the_data
+from aang.config import TrainConfig, left_to_the_data, with_absolute_paths
 from aang.runs import Interrupted, interruptible, read_part
+from aang.runs.inputs import Inputs
 from aang.runs.schema import DataStatistics
 
 from aang_core import AangError, ConfigError, ReadReport, Registry
-from aang_core.cli import echo, given_arguments, plugin_options
+from aang_core.cli import echo, given_arguments, note, plugin_options
 from aang_core.storage import write_file, writing
 from aang_plugin_compare.cells import Job, matched
 from aang_plugin_compare.launcher import Launcher, Order
@@ -41,6 +42,7 @@ class Runs:
     before: Sequence[str] = ()
     after: Sequence[str] = ()
     _digests: dict[str, str] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
 
     @classmethod
     def asked(
@@ -67,6 +69,13 @@ class Runs:
                 "those of new runs. Give another folder with --out, or remove this one to train "
                 "all runs again"
             )
+        for path in _newer(job.config, folder):
+            if path not in self._told:
+                self._told.add(path)
+                note(
+                    f"{path} is newer than {folder}, which is kept; remove the runs if what they "
+                    "read has changed"
+                )
         return state
 
     def _data(self, config: TrainConfig) -> str:
@@ -100,6 +109,19 @@ class Runs:
             log.touch()
             write_file(options, yaml.safe_dump(given))
         return Order(str(name), self.root / folder, options, log, self.before, self.after)
+
+
+def _newer(config: TrainConfig, folder: Path) -> Iterator[str]:
+    """What a run reads besides the end task's data and that was written after the run began."""
+    began = (folder / Inputs.file).stat().st_mtime
+    config = with_absolute_paths(config)  # names of the hub, and of spaces, stay relative
+    texts = (*config.domain, *config.out_of_domain, *config.unlabelled, *config.aux_task.values())
+    for place in (Path(name) for name in (config.model or "", config.space, *texts)):
+        root = Path(place.anchor)
+        for path in root.glob(str(place.relative_to(root))) if place.is_absolute() else ():
+            files = [file for file in (path, *path.rglob("*")) if file.is_file()]
+            if any(file.stat().st_mtime > began for file in files):
+                yield str(path)
 
 
 @dataclass(frozen=True)

@@ -186,6 +186,22 @@ def test_runs_of_other_data_are_not_taken_for_these(
     assert "words/tf-idf/seed-0: done" in again.stderr
 
 
+def test_an_encoder_that_is_newer_than_kept_runs_is_told(
+    aang: Aang, compared: Compared, size: dict[str, object], tmp_path: Path
+) -> None:
+    root, encoder = tmp_path / "out", Path(str(size["model"]))
+    shutil.copytree(compared.root, root)
+    weights = encoder / "model.safetensors"
+    before = weights.stat()
+    try:
+        os.utime(weights)
+        done = aang("compare", compared.spec, "--out", root)
+    finally:
+        os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert done.stderr.count(f"{encoder} is newer than") == 1
+    assert "is newer" not in aang("compare", compared.spec, "--out", root).stderr
+
+
 @pytest.mark.full
 def test_a_run_keeps_its_number_of_threads_whatever_the_jobs(
     content: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
