@@ -153,8 +153,8 @@ FAULTS = (
         "gradients",
         "the auxiliary norm includes the end task",
         "aang_core/gradients/ledger.py",
-        "if task != self.end or parameter not in self._body:",
-        "if task == self.end or parameter not in self._body:",
+        "if task != self.end or parameter not in self.body:",
+        "if task == self.end or parameter not in self.body:",
         ("tests/core/test_engines.py", "tests/core/test_stream_engine.py"),
     ),
     # Training

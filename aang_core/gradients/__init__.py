@@ -8,9 +8,9 @@ Public, for plug-ins with an engine of their own (``aang_register_engines``):
 
 - A :class:`GradientEngine` takes one :class:`Segment` for each task, with a :class:`Rider` for each
   further task on its rows (:func:`members_of` lists both), undoes the :class:`LossScale`, and
-  returns :class:`GradientStatistics`; :func:`assemble_statistics` makes them. An
-  :class:`EngineFactory` makes the engine from :class:`EngineSettings`. ``ALONE`` is the process of
-  a training in one process.
+  returns :class:`GradientStatistics`, of the sums in a :class:`Ledger` or of its own by
+  :func:`assemble_statistics`. An :class:`EngineFactory` makes the engine from
+  :class:`EngineSettings`. ``ALONE`` is the process of a training in one process.
 - :class:`Passes` run rows through the body and a head, :func:`mean_gradient` computes one task's
   gradient, :func:`rider_loss` a rider's loss, :func:`trained` lists trained parameters,
   :func:`to_device` copies without a pause. :class:`StreamEngine` is there to fall back to, and
@@ -35,7 +35,7 @@ from aang_core.gradients.dev_head import (
     fitted_dev_head,
 )
 from aang_core.gradients.engine import EngineFactory, EngineSettings, GradientEngine
-from aang_core.gradients.ledger import GradientStatistics, TaskClip, assemble_statistics
+from aang_core.gradients.ledger import GradientStatistics, Ledger, TaskClip, assemble_statistics
 from aang_core.gradients.passes import LossScale, Passes, mean_gradient, rider_loss, trained
 from aang_core.gradients.segments import (
     CannotPackError,
@@ -63,6 +63,7 @@ __all__ = [
     "FreshDevHead",
     "GradientEngine",
     "GradientStatistics",
+    "Ledger",
     "LossScale",
     "Pack",
     "PacksRows",

@@ -160,8 +160,13 @@ class Ledger:
         scale: loss scale of the gradients entered, v included; results are divided by it.
 
     Attributes:
+        body: θ.
         v: the dev gradient, by parameter.
         totals: the weighted sum so far, by parameter.
+        coefficients: of each task's loss.
+        dots: parts of each task's ⟨g_k, v⟩, scalars.
+        squares: parts of each task's ‖g_k‖², scalars.
+        dev_squares: parts of ‖v‖², scalars.
     """
 
     def __init__(
@@ -175,52 +180,51 @@ class Ledger:
         self.v: dict[nn.Parameter, Tensor] = {}
         self.totals: dict[nn.Parameter, Tensor] = {}
         self.end = end
-        self._body = set(body)
+        self.body = set(body)
         self._device = device
         self._scale = scale
-        self._coefficients: list[float] = []
-        self._dots: list[list[Tensor]] = []
-        self._squares: list[list[Tensor]] = []
-        self._dev_squares: list[Tensor] = []
+        self.coefficients: list[float] = []
+        self.dots: list[list[Tensor]] = []
+        self.squares: list[list[Tensor]] = []
+        self.dev_squares: list[Tensor] = []
         self._auxiliary_squares: dict[nn.Parameter, Tensor | None] = {}
 
     def begin(self, coefficient: float) -> int:
         """Add a task whose loss has this coefficient, and return its number."""
-        self._coefficients.append(coefficient)
-        self._dots.append([])
-        self._squares.append([])
-        return len(self._coefficients) - 1
+        self.coefficients.append(coefficient)
+        self.dots.append([])
+        self.squares.append([])
+        return len(self.coefficients) - 1
 
     def enter_v(self, parameter: nn.Parameter, gradient: Tensor) -> None:
         """Enter a parameter's part of the dev gradient."""
         self.v[parameter] = gradient
-        self._dev_squares.append(_square(gradient))
+        self.dev_squares.append(_square(gradient))
 
     def measure(self, parameter: nn.Parameter, task: int, gradient: Tensor) -> None:
         """Add a gradient to its task's dot and square."""
-        if parameter not in self._body:
+        if parameter not in self.body:
             return
         flat = gradient.reshape(-1)
-        self._squares[task].append(torch.dot(flat, flat))
+        self.squares[task].append(torch.dot(flat, flat))
         v = self.v.get(parameter)
         if v is not None:
-            self._dots[task].append(torch.dot(flat, v.reshape(-1)))
+            self.dots[task].append(torch.dot(flat, v.reshape(-1)))
 
     def weigh(self, parameter: nn.Parameter, task: int, gradient: Tensor) -> None:
         """Add a gradient to the weighted sum; the ledger may keep and modify it."""
-        self._before(parameter, task)
-        if self._coefficients[task] == 0.0:
+        self.before(parameter, task)
+        if self.coefficients[task] == 0.0:
             return
         if parameter in self.totals:
-            self.totals[parameter].add_(gradient, alpha=self._coefficients[task])
+            self.totals[parameter].add_(gradient, alpha=self.coefficients[task])
         else:
-            self.totals[parameter] = gradient.mul_(self._coefficients[task])
+            self.totals[parameter] = gradient.mul_(self.coefficients[task])
 
     def measured(self) -> tuple[Tensor, Tensor]:
         """Dots and squares of all tasks, ``[K]`` each."""
         dots, squares = (
-            torch.stack([self._sum(part) for part in parts])
-            for parts in (self._dots, self._squares)
+            torch.stack([self._sum(part) for part in parts]) for parts in (self.dots, self.squares)
         )
         return dots, squares
 
@@ -239,24 +243,24 @@ class Ledger:
         dots, squares = self.measured()
         for parameter in self.totals:
             # For parameters that the end task does not reach.
-            self._before(parameter, len(tasks) - 1)
+            self.before(parameter, len(tasks) - 1)
         of_auxiliaries = [
             square for p in self.totals if (square := self._auxiliary_squares.get(p)) is not None
         ]
         scale = self._scale**2
         return assemble_statistics(
             tasks,
-            self._coefficients[:-1],
+            self.coefficients[:-1],
             dots=dots / scale,
             squares=squares / scale,
             auxiliary_square=self._sum(of_auxiliaries) / scale,
-            dev_square=self._sum(self._dev_squares) / scale,
+            dev_square=self._sum(self.dev_squares) / scale,
             clip=clip,
         )
 
-    def _before(self, parameter: nn.Parameter, task: int) -> None:
-        """Before the end task's gradient is added, square the sum of the auxiliary ones."""
-        if task != self.end or parameter not in self._body:
+    def before(self, parameter: nn.Parameter, task: int) -> None:
+        """Square the sum of the auxiliary gradients, before the end task's is added."""
+        if task != self.end or parameter not in self.body:
             return
         if parameter not in self._auxiliary_squares:
             total = self.totals.get(parameter)
@@ -350,9 +354,9 @@ class StreamLedger(Ledger):
         if self._divisor is not None:
             gradient.div_(self._divisor)
         gradient = self._loss_scale.off(gradient)
-        task = len(self._coefficients) - 1
+        task = len(self.coefficients) - 1
         self.measure(parameter, task, gradient)
-        if self._clip.norm is None or parameter not in self._body:
+        if self._clip.norm is None or parameter not in self.body:
             self.weigh(parameter, task, gradient)
             return
         held = self._held.get(parameter)
@@ -362,8 +366,8 @@ class StreamLedger(Ledger):
         """Clip and add what is held back of the last task."""
         if not self._held:
             return
-        task = len(self._coefficients) - 1
-        factor = self._clip.factor(self._sum(self._squares[task]))
+        task = len(self.coefficients) - 1
+        factor = self._clip.factor(self._sum(self.squares[task]))
         for parameter, gradient in self._held.items():
             self.weigh(parameter, task, gradient.mul_(factor))
         self._held = {}

@@ -116,7 +116,7 @@ def _newer(config: TrainConfig, folder: Path) -> Iterator[str]:
     began = (folder / Inputs.file).stat().st_mtime
     config = with_absolute_paths(config)  # names of the hub, and of spaces, stay relative
     texts = (*config.domain, *config.out_of_domain, *config.unlabelled, *config.aux_task.values())
-    for place in (Path(name) for name in (config.model or "", config.space, *texts)):
+    for place in (Path(str(name)) for name in (config.model or "", config.space, *texts)):
         root = Path(place.anchor)
         for path in root.glob(str(place.relative_to(root))) if place.is_absolute() else ():
             files = [file for file in (path, *path.rglob("*")) if file.is_file()]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from aang_core.gradients import GradientStatistics, assemble_statistics, to_device
+from aang_core.gradients import Ledger, to_device
 
 _STACK_BYTES = {"cpu": 2**18}
 _STACK_BYTES_ACCELERATOR = 2**28
@@ -56,6 +56,10 @@ class SparseRows(NamedTuple):
         padded = torch.cat([other.values, torch.zeros_like(other.values[:1])])
         return (self.values * padded[found]).sum()
 
+    def square(self) -> Tensor:
+        """The squared norm, a scalar."""
+        return self.values.square().sum()
+
     def add_to(self, total: Tensor, coefficient: float) -> None:
         """Add ``coefficient`` times this to ``total``, a dense matrix of V rows."""
         valid = self.ids.clamp(max=len(total) - 1)
@@ -85,59 +89,40 @@ def _places(ids: Tensor, size: int) -> tuple[Tensor, Tensor, Tensor]:
     return order, place, torch.full_like(ordered, size).scatter_(0, place, ordered)
 
 
-Gradient = Tensor | SparseRows
-
-
-class Ledger:
-    """Dots, squares and the weighted sum of K tasks' gradients.
-
-    A gradient with coefficient zero is measured, but leaves no zeros in the sum: an optimiser would
-    move a parameter along its momentum for them, and a head that only this task has should rest.
-
-    For every parameter, the auxiliary tasks' gradients must be entered before those of the end
-    task, the last: when that arrives, the norm of their sum is computed.
+class PackedLedger(Ledger):
+    """A ledger that takes the gradients of several tasks at once, and sparse ones of embeddings.
 
     Args:
         body: θ; statistics cover only these parameters.
-        coefficients: of the tasks' losses.
+        coefficients: of the tasks' losses; the end task is last.
         scale: loss scale of the gradients entered, v included; results are divided by it.
 
     Attributes:
-        v: the dev gradient, by parameter.
         end: number of the end task.
+        sparse_v: the parts of v that are not in ``v``, by parameter.
     """
+
+    end: int
 
     def __init__(
         self, body: Sequence[nn.Parameter], coefficients: Sequence[float], scale: float
     ) -> None:
-        self.v: dict[nn.Parameter, Gradient] = {}
-        self.end = len(coefficients) - 1
-        self._totals: dict[nn.Parameter, Tensor] = {}
-        self._body = set(body)
-        self._scale = scale
-        self._coefficients = coefficients
+        super().__init__(body, body[0].device, end=len(coefficients) - 1, scale=scale)
+        for coefficient in coefficients:
+            self.begin(coefficient)
         weights = torch.tensor(coefficients, dtype=torch.float64)
         self._weights = to_device(weights, body[0].device)
-        self._zero = torch.zeros((), device=body[0].device)
-        self._dots: list[list[Tensor]] = [[] for _ in coefficients]
-        self._squares: list[list[Tensor]] = [[] for _ in coefficients]
-        self._dev_squares: list[Tensor] = []
-        self._auxiliary_squares: dict[nn.Parameter, Tensor | None] = {}
+        self.sparse_v: dict[nn.Parameter, SparseRows] = {}
 
-    def enter_v(self, parameter: nn.Parameter, gradient: Gradient) -> None:
-        """Enter a parameter's part of the dev gradient."""
-        self.v[parameter] = gradient
-        self._dev_squares.append(_square(gradient))
+    def enter_sparse_v(self, parameter: nn.Parameter, gradient: SparseRows) -> None:
+        """Enter an embedding's part of the dev gradient."""
+        self.sparse_v[parameter] = gradient
+        self.dev_squares.append(gradient.square())
 
-    def weigh(self, parameter: nn.Parameter, task: int, gradient: Tensor) -> None:
-        """Add a dense gradient to the weighted sum; the ledger may keep and modify it."""
-        self._before(parameter, task)
-        if self._coefficients[task] == 0.0:
-            return
-        if parameter in self._totals:
-            self._totals[parameter].add_(gradient, alpha=self._coefficients[task])
-        else:
-            self._totals[parameter] = gradient.mul_(self._coefficients[task])
+    def forget_v(self, parameter: nn.Parameter) -> None:
+        """Drop a parameter's part of the dev gradient, whose square stays."""
+        self.v.pop(parameter, None)
+        self.sparse_v.pop(parameter, None)
 
     def add(self, parameter: nn.Parameter, first: int, gradients: Tensor) -> None:
         """Measure and weigh the gradients of consecutive tasks.
@@ -148,87 +133,53 @@ class Ledger:
             gradients: ``[n, *shape]``, one for each task; copied.
         """
         flat = gradients.flatten(1)
-        if parameter in self._body:
+        if parameter in self.body:
             self._measure(parameter, first, gradients, flat)
         if len(flat) == 1:
-            known = parameter in self._totals
+            known = parameter in self.totals
             self.weigh(parameter, first, gradients[0] if known else gradients[0].clone())
             return
-        if not any(self._coefficients[first : first + len(flat)]):
+        if not any(self.coefficients[first : first + len(flat)]):
             return
         weights = self._weights[first : first + len(flat)].to(flat.dtype)
         weighted = torch.mv(flat.T, weights).view(parameter.shape)
-        if parameter in self._totals:
-            self._totals[parameter].add_(weighted)
+        if parameter in self.totals:
+            self.totals[parameter].add_(weighted)
         else:
-            self._totals[parameter] = weighted
+            self.totals[parameter] = weighted
 
     def _measure(
         self, parameter: nn.Parameter, first: int, gradients: Tensor, flat: Tensor
     ) -> None:
-        v = self.v.get(parameter)
         for task, square in enumerate(_dots(flat, flat), first):
-            self._squares[task].append(square)
-        dots: Sequence[Tensor]
-        if isinstance(v, SparseRows):
-            dots = [(v.of(gradient) * v.values).sum() for gradient in gradients]
-        else:
-            dots = [] if v is None else _dots(flat, v.reshape(1, -1))
+            self.squares[task].append(square)
+        dots: Sequence[Tensor] = []
+        if (rows := self.sparse_v.get(parameter)) is not None:
+            dots = [(rows.of(gradient) * rows.values).sum() for gradient in gradients]
+        elif (v := self.v.get(parameter)) is not None:
+            dots = _dots(flat, v.reshape(1, -1))
         for task, dot in enumerate(dots, first):
-            self._dots[task].append(dot)
+            self.dots[task].append(dot)
 
     def add_sparse(self, parameter: nn.Parameter, task: int, gradient: SparseRows) -> None:
         """Measure and weigh one task's gradient of an embedding."""
-        self._before(parameter, task)
-        self._squares[task].append(_square(gradient))
-        v = self.v.get(parameter)
-        if isinstance(v, SparseRows):
-            self._dots[task].append(gradient.dot(v, len(parameter)))
-        elif v is not None:
-            self._dots[task].append((gradient.of(v) * gradient.values).sum())
-        if self._coefficients[task] == 0.0:
+        self.before(parameter, task)
+        self.squares[task].append(gradient.square())
+        if (rows := self.sparse_v.get(parameter)) is not None:
+            self.dots[task].append(gradient.dot(rows, len(parameter)))
+        elif (v := self.v.get(parameter)) is not None:
+            self.dots[task].append((gradient.of(v) * gradient.values).sum())
+        if self.coefficients[task] == 0.0:
             return
-        if parameter not in self._totals:
-            self._totals[parameter] = torch.zeros_like(parameter)
-        gradient.add_to(self._totals[parameter], self._coefficients[task])
+        if parameter not in self.totals:
+            self.totals[parameter] = torch.zeros_like(parameter)
+        gradient.add_to(self.totals[parameter], self.coefficients[task])
 
     def add_cross(self, task: int, *, square: Tensor, dot: Tensor | None) -> None:
         """Enter the cross terms of a task's gradient whose two parts were entered separately."""
-        self._squares[task].append(square)
+        self.squares[task].append(square)
         if dot is not None:
-            self._dots[task].append(dot)
-
-    def release(self) -> None:
-        """Put the sums into the parameters' ``.grad``."""
-        for parameter, total in self._totals.items():
-            parameter.grad = total if self._scale == 1.0 else total / self._scale
-
-    def statistics(self, tasks: Sequence[str]) -> GradientStatistics:
-        """The statistics of all tasks, given their names."""
-        for parameter in self._totals:
-            # For parameters that the end task does not reach.
-            self._before(parameter, self.end)
-        squares = [self._auxiliary_squares.get(parameter) for parameter in self._totals]
-        scale = self._scale**2
-        return assemble_statistics(
-            tasks,
-            self._coefficients[:-1],
-            dots=torch.stack([self._sum(parts) for parts in self._dots]) / scale,
-            squares=torch.stack([self._sum(parts) for parts in self._squares]) / scale,
-            auxiliary_square=self._sum([s for s in squares if s is not None]) / scale,
-            dev_square=self._sum(self._dev_squares) / scale,
-        )
-
-    def _before(self, parameter: nn.Parameter, task: int) -> None:
-        """Before the end task's gradient is added, square the sum of the auxiliary ones."""
-        if task != self.end or parameter not in self._body:
-            return
-        if parameter not in self._auxiliary_squares:
-            total = self._totals.get(parameter)
-            self._auxiliary_squares[parameter] = None if total is None else _square(total)
-
-    def _sum(self, scalars: Sequence[Tensor]) -> Tensor:
-        return torch.stack(list(scalars)).sum() if scalars else self._zero
+            self.dots[task].append(dot)
 
 
 def _dots(left: Tensor, right: Tensor) -> Sequence[Tensor]:
@@ -237,13 +188,6 @@ def _dots(left: Tensor, right: Tensor) -> Sequence[Tensor]:
         return [torch.dot(left[0], right[0])]
     dots: Tensor = left @ right[0] if len(right) == 1 else torch.linalg.vecdot(left, right)
     return dots.unbind()
-
-
-def _square(gradient: Gradient) -> Tensor:
-    if isinstance(gradient, SparseRows):
-        return gradient.values.square().sum()
-    flat = gradient.reshape(-1)
-    return torch.dot(flat, flat)
 
 
 def in_stacks(

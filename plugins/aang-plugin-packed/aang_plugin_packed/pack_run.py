@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from aang_core import Batch, Task
 from aang_core.gradients import Pack, Passes
-from aang_plugin_packed.ledger import Ledger, SparseRows, in_stacks, touched
+from aang_plugin_packed.ledger import PackedLedger, SparseRows, in_stacks, touched
 from aang_plugin_packed.rules import DenseUse, SparseUse, Use
 from aang_plugin_packed.taps import Taps
 
@@ -38,7 +38,7 @@ class PackRun:
         self,
         passes: Passes,
         taps: Taps,
-        ledger: Ledger,
+        ledger: PackedLedger,
         batches: Mapping[int, Batch],
         *,
         keeps_v: bool = False,
@@ -161,7 +161,7 @@ class PackRun:
         dev: SparseRows | None = None
         if DEV in self._parts:
             dev = use.gradient(self._parts[DEV])
-            self._ledger.enter_v(parameter, dev)
+            self._ledger.enter_sparse_v(parameter, dev)
         tied = self._tied.pop(parameter, {})
         for k in self._tasks:
             if k == DEV:
@@ -226,7 +226,7 @@ class PackRun:
 
     def _forget_v(self, parameter: nn.Parameter) -> None:
         if not self._keeps_v:
-            self._ledger.v.pop(parameter, None)
+            self._ledger.forget_v(parameter)
 
 
 class _TiedRows(NamedTuple):

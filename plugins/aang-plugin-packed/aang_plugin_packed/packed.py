@@ -22,7 +22,7 @@ from aang_core.gradients import (
     mean_gradient,
     trained,
 )
-from aang_plugin_packed.ledger import Ledger
+from aang_plugin_packed.ledger import PackedLedger
 from aang_plugin_packed.pack_run import DEV, PackRun
 from aang_plugin_packed.taps import Taps
 
@@ -124,7 +124,9 @@ class PackedEngine:
         dev: Sequence[Batch] | None,
     ) -> GradientStatistics:
         segments = [alone for segment in (*auxiliaries, end) for alone in _rows_each(segment)]
-        ledger = Ledger(self.passes.trained(), [s.coefficient for s in segments], self.scale.value)
+        ledger = PackedLedger(
+            self.passes.trained(), [s.coefficient for s in segments], self.scale.value
+        )
         of_dev = dev or []
         rows = sum(batch.rows for s in segments for batch in s.batches) + _rows(of_dev)
         whole = all(len(s.batches) == 1 for s in segments) and len(of_dev) <= 1
@@ -137,7 +139,7 @@ class PackedEngine:
         return ledger.statistics([s.task.name for s in segments])
 
     def _together(
-        self, taps: Taps, ledger: Ledger, segments: Sequence[Segment], dev: Sequence[Batch]
+        self, taps: Taps, ledger: PackedLedger, segments: Sequence[Segment], dev: Sequence[Batch]
     ) -> dict[int, Tensor]:
         """Run all rows in one pass and return the losses, by number of the task."""
         end = len(segments) - 1
@@ -160,7 +162,7 @@ class PackedEngine:
     def _apart(
         self,
         taps: Taps,
-        ledger: Ledger,
+        ledger: PackedLedger,
         segments: Sequence[Segment],
         dev: Sequence[Batch],
     ) -> dict[int, Tensor]:
@@ -226,7 +228,7 @@ class PackedEngine:
         if group:
             yield group
 
-    def _in_batches(self, ledger: Ledger, task: int, segment: Segment) -> Tensor:
+    def _in_batches(self, ledger: PackedLedger, task: int, segment: Segment) -> Tensor:
         """Run a task whose rows come in several batches and return its loss."""
         parameters = trained(self.passes.body, segment.task.head)
         true, loss = mean_gradient(
