@@ -33,7 +33,7 @@ from aang.runs.evaluate import applied_scores, evaluation_of
 from aang.runs.linear_controls import MOST_WORK, controls_of
 from aang.runs.memory import check_memory, lowered
 from aang.runs.model_card import cell, plain
-from aang.runs.predict import Prediction, Predictor, Text
+from aang.runs.predict import Predictor, Text
 from aang.runs.prediction_files import Row, rows_of_file, rows_of_lines, write_predictions
 from aang.runs.preparation_config import from_anywhere
 from aang.runs.resume import new_run_folder

@@ -11,13 +11,14 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 import pytest
+from aang.task_types import Decoded
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
 from aang_core import ReadReport
 from tests.support.data import Columns, stream_table
-from tests.support.runs import Prediction, Row, rows_of_file, write_predictions
+from tests.support.runs import Row, rows_of_file, write_predictions
 from tests.support.storage import csv_line
 from tests.training.conftest import Aang, Outcome
 
@@ -129,7 +130,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
         try:
             rows = rows_of_file(data, Columns(), ReadReport())
             shares = {"email": 0.25, "http": 0.75}
-            found = ((row, Prediction(*row.text, "http", shares)) for row in rows)
+            found = ((row, Decoded("http", shares)) for row in rows)
             kind: Any = out.partition(".")[2]
             write_predictions(found, tmp_path / out, kind, CLASSES)
             return tracemalloc.get_traced_memory()[1]
@@ -145,7 +146,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
 def test_json_has_no_numbers_that_json_does_not_know(tmp_path: Path) -> None:
     """Null stands for NaN and infinity, in lists and in predictions too; numbers lack shares."""
     columns = {"scores": [1.5, float("nan")], "more": {"worst": float("-inf")}, "text": "a"}
-    found = [(Row(("a", None), columns, ""), Prediction("a", None, float("nan"), {}))]
+    found = [(Row(("a", None), columns, ""), Decoded(float("nan")))]
     write_predictions(found, tmp_path / "out.jsonl", "jsonl", [])
     assert read(tmp_path / "out.jsonl") == [
         {"scores": [1.5, None], "more": {"worst": None}, "text": "a", "predicted": None}
@@ -179,11 +180,11 @@ def test_line_breaks_anywhere_in_a_table_of_predictions(
     texts = ["It broke.\nToo small.", "Fits.\r\nGood.", "Loud\rand clear.", " x "]
     rows = [{"i\rd": f"{text}\r{i}", "text": text} for i, text in enumerate(texts)]
 
-    def found() -> Iterator[tuple[Row, Prediction]]:
+    def found() -> Iterator[tuple[Row, Decoded]]:
         for row, label in zip(rows, labels, strict=True):
             yield (
                 Row((row["text"], None), row, ""),
-                Prediction("", None, label, dict.fromkeys(labels, 0.25)),
+                Decoded(label, dict.fromkeys(labels, 0.25)),
             )
 
     out = tmp_path / "out.csv"
@@ -299,8 +300,7 @@ def test_tables_lose_nothing_of_objects(tmp_path: Path) -> None:
     """Whichever fields the first rows have."""
     notes: list[object] = [{"a": 1}] * 5000 + [{"b": 2}, {}, [{"c": None}]]
     found = (
-        (Row(("x", None), {"text": "x", "note": note}, ""), Prediction("x", None, "email", {}))
-        for note in notes
+        (Row(("x", None), {"text": "x", "note": note}, ""), Decoded("email")) for note in notes
     )
     write_predictions(found, tmp_path / "out.csv", "csv", [])
     assert [json.loads(row["note"]) for row in read(tmp_path / "out.csv")] == notes

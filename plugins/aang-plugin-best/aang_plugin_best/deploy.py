@@ -19,9 +19,9 @@ import torch
 from aang.corpora.columns import Columns
 from aang.corpora.labelled import LabelledRows
 from aang.modeling import load_classifier, load_tokenizer
-from aang.runs.predict import Prediction, Predictor, Text
+from aang.runs.predict import Predictor, Text
 from aang.task_types.single_label import SingleLabel
-from aang.task_types.task_type import TaskType
+from aang.task_types.task_type import Decoded, TaskType
 from aang_plugin_compare.cells import Job
 from torch import nn
 
@@ -183,17 +183,15 @@ class Together:
 
     def predict(
         self, texts: Iterable[Text], *, batch_size: int = 32, window: int = 1
-    ) -> Iterator[Prediction]:
+    ) -> Iterator[Decoded]:
         """Yield predictions in the order of the texts; an uncertain one has an empty label."""
         remaining = iter(texts)
         while part := list(islice(remaining, batch_size * window)):
-            for (text, pair), shares in zip(
-                part, self.probabilities(part, batch_size), strict=True
-            ):
+            for shares in self.probabilities(part, batch_size):
                 best = int(shares.argmax())
                 label = self.labels[best] if shares[best] >= self.answer_at else ""
                 by_name = dict(zip(self.labels, shares.tolist(), strict=True))
-                yield Prediction(text, pair, label, by_name)
+                yield Decoded(label, by_name)
 
     def labelled_logits(
         self, rows: LabelledRows, task_type: TaskType, batch_size: int, report: ReadReport

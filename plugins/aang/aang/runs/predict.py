@@ -3,7 +3,7 @@
 import copy
 import itertools
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,7 @@ from aang.modeling import load_classifier, load_tokenizer
 from aang.modeling.loading import longest_row
 from aang.runs.files import check_model, finished_result, inside
 from aang.task_types.choose import task_type_of_model
-from aang.task_types.task_type import Offsets, TaskType
+from aang.task_types.task_type import Decoded, Offsets, TaskType
 from aang_core.errors import DataError, ModelError
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import load_plugins
@@ -47,24 +47,6 @@ UNKNOWN_LENGTH = 512
 
 Text = tuple[str, str | None]
 """A text and, for models of pairs, the second one."""
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """The prediction for one text.
-
-    Attributes:
-        text: the text.
-        text_pair: the second text, for models of pairs.
-        label: the most probable class; the classes above the threshold; a number; or the spans that
-            are tagged, each with its place, its text and its label.
-        probabilities: the probability of every class; empty for numbers and spans.
-    """
-
-    text: str
-    text_pair: str | None
-    label: Any
-    probabilities: Mapping[str, float]
 
 
 class _Logits(nn.Module):
@@ -178,7 +160,7 @@ class Predictor:
 
     def predict(
         self, texts: Iterable[Text], *, batch_size: int = 32, window: int = 1
-    ) -> Iterator[Prediction]:
+    ) -> Iterator[Decoded]:
         """Yield predictions in the order of the texts, holding one window in memory at a time.
 
         Args:
@@ -191,7 +173,7 @@ class Predictor:
         while part := list(itertools.islice(remaining, batch_size * window)):
             # Longest first: if a batch does not fit into memory, it is the first one.
             order = sorted(range(len(part)), key=lambda i: -_length(part[i]))
-            found: dict[int, Prediction] = {}
+            found: dict[int, Decoded] = {}
             for start in range(0, len(order), batch_size):
                 indices = order[start : start + batch_size]
                 found.update(zip(indices, self._batch([part[i] for i in indices]), strict=True))
@@ -223,7 +205,7 @@ class Predictor:
         return tokenized.truth(), logits
 
     @torch.inference_mode()
-    def _batch(self, batch: Sequence[Text]) -> Iterator[Prediction]:
+    def _batch(self, batch: Sequence[Text]) -> list[Decoded]:
         texts, pairs = [text for text, _ in batch], [pair for _, pair in batch]
         offsets: Offsets = ()
         if self.task_type.reads_every_token:
@@ -236,9 +218,7 @@ class Predictor:
             max_length=self.max_length,
             return_tensors="pt",
         ).to(self.model.device)
-        found = self.task_type.decode(self.model(**inputs).logits, texts, offsets)
-        for text, pair, decoded in zip(texts, pairs, found, strict=True):
-            yield Prediction(text, pair, decoded.label, decoded.probabilities)
+        return self.task_type.decode(self.model(**inputs).logits, texts, offsets)
 
 
 def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "DataFrame":

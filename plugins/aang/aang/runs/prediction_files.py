@@ -14,7 +14,8 @@ from aang.corpora.columns import Columns
 from aang.corpora.labelled import texts_of
 from aang.corpora.tables import stream_table
 from aang.corpora.text_files import LONGEST_LINE, well_formed, well_formed_value
-from aang.runs.predict import PREDICTED, Prediction, Predictor, Text
+from aang.runs.predict import PREDICTED, Predictor, Text
+from aang.task_types.task_type import Decoded
 from aang_core.cli.output import ACTING, one_line, printable
 from aang_core.errors import ConfigError, DataError
 from aang_core.objectives.stages import ReadReport
@@ -43,7 +44,7 @@ class Row:
     where: str
 
 
-Found = Iterable[tuple[Row, Prediction]]
+Found = Iterable[tuple[Row, Decoded]]
 
 
 def rows_of_file(path: Path, columns: Columns, report: ReadReport) -> Iterator[Row]:
@@ -131,7 +132,7 @@ def _row(text: Text, where: str) -> Row:
 
 def predicted(
     rows: Iterable[Row], predictor: Predictor, *, batch_size: int, window: int
-) -> Iterator[tuple[Row, Prediction]]:
+) -> Iterator[tuple[Row, Decoded]]:
     """Each row with its prediction, in order; one window of rows is in memory at a time."""
     kept, read = tee(rows)
     texts = (row.text for row in read)
