@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aang_core import ReadReport, TaggedWord
-from tests.support.data import letter_runs, load_task, tag_labels, word_places
+from tests.support.data import TaskType, letter_runs, load_task, tag_labels, word_places
 
 SENTENCE = "张伟在北京大学工作，李娜在上海。"
 TAGS = tag_labels(("B-LOC", "B-PER", "I-LOC", "I-PER", "O"))
@@ -67,10 +68,12 @@ def test_spans_of_chinese_text_keep_their_ends(tmp_path: Path) -> None:
     assert not any("span" in event for event in report.counts)
 
 
-def spans_of(text: str, places: list[tuple[int, int]], tags: list[str]) -> list[tuple[str, str]]:
+def spans_of(
+    text: str, places: list[tuple[int, int]], tags: list[str], kind: TaskType = TAGS
+) -> list[tuple[str, str]]:
     ids = torch.tensor([[TAGS.labels.index(tag) for tag in tags]])
     logits = torch.nn.functional.one_hot(ids, len(TAGS.labels)).float()
-    (found,) = TAGS.decode(logits, [text], [places])
+    (found,) = kind.decode(logits, [text], [places])
     return [(one["text"], one["label"]) for one in found.label]
 
 
@@ -85,6 +88,17 @@ def test_a_predicted_span_covers_its_last_token() -> None:
     places = [(0, 2), (2, 3), (3, 5), (5, 7)]
     tags = ["B-PER", "O", "B-LOC", "I-LOC"]
     assert spans_of("张伟在北京大学", places, tags) == [("张伟", "PER"), ("北京大学", "LOC")]
+
+
+def test_words_of_a_model_of_lists_are_between_spaces() -> None:
+    """Only the first token of each was trained, so the others' tags say nothing."""
+    places = [(0, 1), (1, 2), (2, 3), (3, 6), (6, 8), (8, 9)]
+    tags = ["B-LOC", "B-PER", "O", "I-PER", "O", "B-PER"]
+    kind = tag_labels(TAGS.labels, spaced=True)
+    assert spans_of("$5,000 U.", places, tags, kind) == [("$5,000", "LOC")]
+    model = SimpleNamespace(config=SimpleNamespace(architectures=["BertForTokenClassification"]))
+    kind.finish(model)
+    assert type(kind).of_model(model.config, TAGS.labels) == kind
 
 
 def test_a_token_of_several_marks_is_the_first_of_them() -> None:

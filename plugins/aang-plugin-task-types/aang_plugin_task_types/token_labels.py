@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
@@ -38,7 +38,12 @@ class TokenLabels(SingleLabel):
 
     ``labels`` are the tags, sorted. Tags such as parts of speech are scored as classes of words;
     :class:`SpanLabels` scores those that mark spans.
+
+    Attributes:
+        spaced: whether words are what spaces separate, as where train has lists of tokens.
     """
+
+    spaced: bool = field(default=False, kw_only=True)
 
     name: ClassVar[str] = "token-labels"
     model: ClassVar[str] = "A model that tags the words of texts"
@@ -62,10 +67,22 @@ class TokenLabels(SingleLabel):
         return "lists of spans" if of_spans else None
 
     @classmethod
+    def of_column(
+        cls, column: LabelColumn, names: Sequence[str], report: ReadReport
+    ) -> "TokenLabels":
+        parts = (part for label in column.labels for part in list_of(label) or ())
+        of_spans = any(isinstance(part, dict | list) for part in parts)
+        return replace(super().of_column(column, names, report), spaced=not of_spans)
+
+    @classmethod
     def of_model(cls, config: Any, labels: tuple[str, ...]) -> "TokenLabels | None":
         if "ForTokenClassification" not in " ".join(config.architectures or ()):
             return None
-        return tag_labels(labels)
+        return tag_labels(labels, spaced=bool(getattr(config, "words_at_spaces", False)))
+
+    def finish(self, model: Any) -> None:
+        """Record beside what transformers reads what a word of a text is."""
+        model.config.words_at_spaces = self.spaced
 
     def holds(self, label: object) -> bool:
         return isinstance(label, tuple) and all(isinstance(word, TaggedWord) for word in label)
@@ -82,7 +99,7 @@ class TokenLabels(SingleLabel):
     def fitted(
         self, labels: Sequence[Label], source: str, option: str, report: ReadReport
     ) -> "TokenLabels":
-        return tag_labels(super().fitted(labels, source, option, report).labels)
+        return tag_labels(super().fitted(labels, source, option, report).labels, spaced=self.spaced)
 
     def names(self, label: Label) -> tuple[str, ...]:
         return tuple(dict.fromkeys(word.tag for word in _words(label)))
@@ -143,7 +160,9 @@ class TokenLabels(SingleLabel):
     ) -> Decoded:
         tagged = [
             (start, end, self.labels[found[token]])
-            for token, start, end in _words_of_tokens(text, places)
+            for token, start, end in _words_of_tokens(
+                text, places, _between_spaces(text) if self.spaced else word_places(text)
+            )
         ]
         return Decoded(
             [
@@ -226,10 +245,11 @@ class SpanLabels(TokenLabels):
         ]
 
 
-def tag_labels(tags: tuple[str, ...]) -> TokenLabels:
+def tag_labels(tags: tuple[str, ...], *, spaced: bool = False) -> TokenLabels:
     """The kind for these tags; they mark spans if each is ``O`` or has a prefix such as ``B-``."""
     marks = [tag for tag in tags if tag != OUTSIDE]
-    return SpanLabels(tags) if marks and all(map(_PREFIXED.fullmatch, marks)) else TokenLabels(tags)
+    kind = SpanLabels if marks and all(map(_PREFIXED.fullmatch, marks)) else TokenLabels
+    return kind(tags, spaced=spaced)
 
 
 def _words(label: Label | None) -> list[TaggedWord]:
@@ -255,15 +275,19 @@ def _first_tokens(
             word += 1
 
 
+def _between_spaces(text: str) -> list[tuple[int, int]]:
+    """The tokens of a list, between which :func:`.words_of_lists` puts spaces."""
+    return [match.span() for match in re.finditer(r"[^ \t\n\r]+", text)]
+
+
 def _words_of_tokens(
-    text: str, places: Sequence[tuple[int, int]]
+    text: str, places: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int, int]]:
-    """The token of each word of a text, with the word's start and end.
+    """The token of each of a text's words, with the word's start and end.
 
     In scripts without spaces a character is a word, and a token may cover several: what it covers
     is one word here.
     """
-    words = word_places(text)
     pairs = list(_first_tokens(words, places))
     following = [word for _, word in pairs[1:]] + [len(words)]
     for (token, word), limit in zip(pairs, following, strict=True):

@@ -218,6 +218,8 @@ def tokenize(
     if rows.truncated:
         first = int(encoded["cut"].int().argmax())
         event = f"text longer than {max_length} tokens, cut; {source} has {len(rows)} texts"
+        if labels.tokens is not None:
+            event += ", and tags of words behind the cut count nowhere"
         report.add(event, f"text {first + 1}")
         report.counts[event] += rows.truncated - 1
     for index in rows.empty:

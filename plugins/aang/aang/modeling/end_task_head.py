@@ -18,7 +18,7 @@ from aang_core.errors import ModelError
 
 OF_A_HEAD = (
     *("threshold", "label_separator", "labels_by_place", "label_mean", "label_scale"),
-    *("encoder_max_length", "reads_pairs"),
+    *("encoder_max_length", "reads_pairs", "words_at_spaces"),
     *("function_to_apply", "finetuning_task", "task_specific_params"),
     *("sentence_transformers", "sbert_ce_default_activation_function"),
 )
