@@ -16,6 +16,7 @@ from aang.from_python.arrays import (
     labels_of,
     text_columns,
     texts_of,
+    texts_to_predict,
 )
 from aang.from_python.estimator import TextEstimator, bad_input
 from aang.from_python.given_data import GivenData
@@ -24,6 +25,7 @@ from aang.runs.predict import WINDOW
 from aang_plugin_compare.launcher import chosen_launcher
 from aang_plugin_compare.run_folders import make_root
 from aang_plugin_compare.runner import Runs
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from aang_core import DataError, ReadReport, load_plugins
@@ -243,7 +245,7 @@ class AangBest(TextEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """The probability of each class, ``[N, C]``, in the order of ``classes_``."""
         check_is_fitted(self, "classes_")
-        texts = [t if isinstance(t, tuple) else (t, None) for t in texts_of(X)]
+        texts = texts_to_predict(X, pairs=self._model.pairs)
         found = [
             self._model.probabilities(texts[start : start + 32 * WINDOW])
             for start in range(0, len(texts), 32 * WINDOW)
@@ -252,14 +254,22 @@ class AangBest(TextEstimator):
         return shares[:, self._order]
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """The most probable class of each text, ``[N]``; empty where a search's ``answer_at`` asks
-        for more certainty.
+        """The most probable class of each text, ``[N]``; ``""`` where a search's ``answer_at`` asks
+        for more certainty, in an array of objects if classes are no strings.
         """
         if not self._model.answer_at:
             return super().predict(X)
         shares = self.predict_proba(X)
         found = self.classes_[shares.argmax(axis=1)]
+        if found.dtype.kind != "U":  # or numpy would write numbers as strings
+            found = found.astype(object)
         return np.where(shares.max(axis=1) >= self._model.answer_at, found, "")
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+        """The accuracy of the most probable classes, as ``aang evaluate`` counts, whatever
+        ``answer_at`` leaves empty.
+        """
+        return float(accuracy_score(y, super().predict(X), sample_weight=sample_weight))
 
 
 @contextmanager

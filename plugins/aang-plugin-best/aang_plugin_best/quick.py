@@ -123,12 +123,16 @@ class FrozenMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no t
 
     def transform(self, texts: Any) -> NDArray[np.float32]:
         """Encode N texts, or pairs of texts ``[N, 2]``: float32 ``[N, H]``."""
+        examples = [Example(t) if isinstance(t, str) else Example(t[0], t[1]) for t in texts]
+        found: NDArray[np.float32] = self.load()(examples)[:, 1]
+        return found
+
+    def load(self) -> FrozenEncoder:
+        """Load the encoder, once; then its folder may be removed."""
         if self._loaded is None:
             device = choose_device(self.config.device)
             self._loaded = FrozenEncoder(self.encoder, self.config, device)
-        examples = [Example(t) if isinstance(t, str) else Example(t[0], t[1]) for t in texts]
-        found: NDArray[np.float32] = self._loaded(examples)[:, 1]
-        return found
+        return self._loaded
 
     def save(self, folder: Path) -> None:
         """Write a copy of the encoder."""
@@ -207,5 +211,6 @@ def load_fitted(folder: Path, max_length: int) -> Any:
         frozen = FrozenMean(
             str(folder / "encoder"), TrainConfig.model_validate({"max_length": max_length})
         )
+        frozen.load()
         return Pipeline([("encoder", frozen), *model.steps])
     return model

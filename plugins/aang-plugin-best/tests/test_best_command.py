@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -455,6 +456,26 @@ def test_killed_twice_it_ends_with_the_same_verdict(
     assert search(root).wait() == 0
     whole, found = verdict_in(tmp_path / "whole"), verdict_in(root)
     assert {**found, "milliseconds": 0} == {**whole, "milliseconds": 0}
+
+
+def test_a_frozen_encoder_outlives_the_folder_of_its_search(
+    monkeypatch: pytest.MonkeyPatch, model: list[str]
+) -> None:
+    """A search without ``out`` removes its folder, and a pickle may go to another machine."""
+    from aang import AangBest
+
+    monkeypatch.setattr(in_process.LAUNCHER, in_process.InProcess)
+    texts = [row["text"] for row in rows("train", 40)]
+    labels = [row["label"] == "alpha" for row in rows("train", 40)]
+    options = {"answer_at": 0.99}
+    found = AangBest(candidates=["frozen-encoder"], model=model[1], options=options)
+    shares = found.fit(texts, labels).predict_proba([*texts, "\ud800 alpha"])
+    again = pickle.loads(pickle.dumps(found))
+    assert np.array_equal(again.predict_proba([*texts, "\ud800 alpha"]), shares)
+    assert set(found.predict(texts)) <= {True, False, ""}
+    assert 0 < found.score(texts, labels) <= 1
+    with pytest.raises(ValueError, match="fitted to single texts"):
+        found.predict([("one", "two")])
 
 
 def test_from_python(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -42,6 +42,23 @@ def texts_of(X: Any) -> list[Any]:  # noqa: N803
     return [str(row[0]) if len(row) == 1 else tuple(row) for row in rows]
 
 
+def texts_to_predict(X: Any, *, pairs: bool | None) -> list[tuple[str, str | None]]:  # noqa: N803
+    """Texts for a fitted classifier, each with its second one, as training reads them.
+
+    Args:
+        X: as :func:`texts_of` takes them.
+        pairs: whether it was fitted to pairs; None if nothing says so.
+
+    Raises:
+        ValueError: they cannot be used, or it was fitted to the others.
+    """
+    texts = texts_of(X)
+    if pairs is not None and isinstance(texts[0], tuple) != pairs:
+        raise ValueError(f"this classifier was fitted to {'pairs of' if pairs else 'single'} texts")
+    both = (text if isinstance(text, tuple) else (text, None) for text in texts)
+    return [(well_formed(text), pair and well_formed(pair)) for text, pair in both]
+
+
 def labels_of(y: Any, rows: int) -> np.ndarray:
     """Labels of one kind, ``[N]``.
 

@@ -15,9 +15,16 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from aang.config import schema_of
-from aang.from_python.arrays import class_names, labelled_columns, labels_of, text_columns, texts_of
+from aang.from_python.arrays import (
+    class_names,
+    labelled_columns,
+    labels_of,
+    text_columns,
+    texts_of,
+    texts_to_predict,
+)
 from aang.from_python.training import train
-from aang.runs.predict import WINDOW, Predictor, Text
+from aang.runs.predict import WINDOW, Predictor
 from aang.runs.training import choose_device
 from aang_core.errors import ConfigError, DataError
 from aang_core.plugins import load_plugins
@@ -195,12 +202,7 @@ class AangClassifier(TextEstimator):
             ValueError: a text cannot be used.
         """
         check_is_fitted(self)
-        texts: list[Text] = [t if isinstance(t, tuple) else (t, None) for t in texts_of(X)]
-        pairs = self.predictor_.columns.text_pair is not None
-        if (texts[0][1] is not None) != pairs:
-            raise ValueError(
-                f"this classifier was fitted to {'pairs of' if pairs else 'single'} texts"
-            )
+        texts = texts_to_predict(X, pairs=self.predictor_.columns.text_pair is not None)
         found = self.predictor_.predict(texts, window=WINDOW)
         rows = np.array([list(p.probabilities.values()) for p in found], dtype=np.float64)
         return rows[:, self._order]
