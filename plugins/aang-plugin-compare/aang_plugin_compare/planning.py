@@ -34,9 +34,13 @@ _NOT_OF_ONE_RUN = {
     "seed": "every method has the same seeds; give them under seeds",
     **dict.fromkeys(PUSHING, WHY_NOT_PUSHED),
 }
+_DATA = "all methods are scored on the same rows; give it under options or tasks"
 _NOT_OF_A_METHOD = {
     **_NOT_OF_ONE_RUN,
     "train_rows": "all methods train on the same rows; give it under options or tasks",
+    **dict.fromkeys(("dev", "test", "dataset", "dev_fraction"), _DATA),
+    **dict.fromkeys(("label", "task_type", "label_names", "target", "skip_bad_rows"), _DATA),
+    "metric": "scores of different metrics do not compare; give it under options or tasks",
 }
 _TEXT = ("domain", "out_of_domain", "unlabelled")
 """Text that a task offers to all methods, and that only some of them read."""
@@ -206,7 +210,13 @@ class _Planning:
         refuse_trust(options, self._place("trust_remote_code", task, method))
         try:
             options = {**with_setting(options, setting or {}), "seed": seed}
-            return resolve_training(options, {}, self.registry)
+            config = resolve_training(options, {}, self.registry)
+            if config.train_on_dev and (self.grid or (config.test or config.dataset) is None):
+                raise ConfigError(
+                    "train_on_dev: scores on dev, of rows that were trained on, would decide; "
+                    "give a test set and leave a grid out"
+                )
+            return config
         except AangError as error:
             wrong = next((n for n in options if _concerns(str(error), n)), "")
             where = self._place(wrong, task, method)

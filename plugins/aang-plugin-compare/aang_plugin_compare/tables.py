@@ -31,7 +31,7 @@ class Entry:
         method: the method.
         metric: name of the metric.
         seeds: the seeds of its finished runs.
-        dev: dev scores by seed.
+        dev: dev scores by seed; empty if dev was trained on.
         test: test scores by seed; empty without a test set.
         setting: the hyper-parameters that were chosen on dev.
         tried: number of settings.
@@ -170,20 +170,28 @@ def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], r
         seconds=[result.all_seconds for _, result in chosen],
         rows=rows / steps if steps else None,
         drawn=chosen[0][0].config.train_rows is not None,
-        **_scores([result.metric for _, result in chosen]),
+        **_scores(
+            [result.metric for _, result in chosen],
+            dev=not any(result.trained_on_dev for _, result in chosen),
+        ),
     )
 
 
-def _scores(metrics: Sequence[ChosenScores]) -> dict[str, Any]:
-    """What an entry says of scores; no test scores and intervals if one run lacks them."""
+def _scores(metrics: Sequence[ChosenScores], *, dev: bool = True) -> dict[str, Any]:
+    """What an entry says of scores; no test scores and intervals if one run lacks them.
+
+    Args:
+        metrics: the scores of its runs.
+        dev: whether those of dev are held out.
+    """
     tests = [metric.test for metric in metrics]
     scores: dict[str, Any] = {
         "metric": metrics[0].name,
-        "dev": [metric.dev for metric in metrics],
+        "dev": [metric.dev for metric in metrics] if dev else [],
         "test": [] if None in tests else tests,
     }
     for part in ("dev", "test"):
-        known = all(part in metric.intervals for metric in metrics)
+        known = bool(scores[part]) and all(part in metric.intervals for metric in metrics)
         scores[f"{part}_intervals"] = [m.intervals[part] for m in metrics] if known else []
     return scores
 
@@ -256,6 +264,8 @@ def table(
     if kind == "json":
         return json.dumps([asdict(entry) for entry in entries], indent=2) + "\n"
     drawn = any(entry.drawn for entry in entries)
+    if len({entry.metric for entry in entries if entry.metric}) > 1:
+        entries = [replace(e, task=f"{e.task}, {e.metric or '–'}") for e in entries]
     header = ["task", "method", "dev", "test", "draws" if drawn else "seeds", "tried"]
     header += ["seconds", "rows a step"]
     if difference:
