@@ -162,7 +162,8 @@ def test_what_has_changed_is_named(
     done = aang("train", "--resume", interrupted.run)
     assert done.status == 2
     assert told in done.err
-    assert "--accept-changes continues" in done.err
+    heads = told == "there are other objectives"
+    assert ("--accept-changes does not help" if heads else "--accept-changes continues") in done.err
     assert {p: p.read_bytes() for p in interrupted.run.rglob("*") if p.is_file()} == before
 
 
@@ -180,6 +181,21 @@ def test_accepted_changes(
     recorded = json.loads((interrupted.run / "inputs.json").read_text())
     assert "(train" in recorded["changes"][0]
     assert recorded["changes"][0] in done.err
+
+
+def test_with_other_dev_rows_the_best_model_is_looked_for_anew(
+    aang: Aang, interrupted: Interrupted
+) -> None:
+    """A score on the rows of before may be one that no model reaches on those of now."""
+    jsonl(lambda rows: rows.pop())(interrupted.place / "dev.jsonl")
+    log = interrupted.run / "metrics.jsonl"
+    before = log.read_text().splitlines()
+    done = aang("train", "--resume", interrupted.run, "--accept-changes")
+    assert done.status == 0, done.err
+    scores = [json.loads(line) for line in log.read_text().splitlines()[len(before) :]]
+    assert scores[0]["best"]
+    best = [row["step"] for row in scores if row["best"]][-1]
+    assert json.loads((interrupted.run / "result.json").read_text())["best_step"] == best
 
 
 def test_the_number_of_threads_is_that_of_the_beginning(

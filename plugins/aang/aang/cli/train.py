@@ -60,8 +60,7 @@ class _ListsRecipes(TrainingCommand):
     "--accept-changes",
     cls=RareOption,
     is_flag=True,
-    help="with --resume: go on although data, encoder, objectives or options have changed since "
-    "the run began",
+    help="with --resume: go on although data, encoder or options have changed since the run began",
 )
 @click.option(
     "--dry-run",

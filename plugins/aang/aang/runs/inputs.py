@@ -153,15 +153,26 @@ def accepted(
     changes = _changes(before, now)
     if not changes:
         return None
-    if not accept:
+    heads = before.classes != now.classes or before.objectives != now.objectives
+    if heads or not accept:
         raise DataError(
             f"--resume {folder}: changed since the run began: {'; '.join(changes)}. The result "
             "would belong to neither version. Restore the old one, or start a new run; "
-            "--accept-changes continues with the new one"
+            + (
+                "--accept-changes does not help, because heads are for what there was"
+                if heads
+                else "--accept-changes continues with the new one"
+            )
         )
     for phrase in changes:
         say(f"changed since the run began: {phrase}; the run continues with the new version")
     return now.model_copy(update={"changes": [*before.changes, *changes]})
+
+
+def scores_differently(before: Inputs, now: Inputs) -> bool:
+    """Whether dev scores from before a run was resumed do not compare with those after it."""
+    metrics = {inputs.options.get("metric") for inputs in (before, now)}
+    return len(metrics) > 1 or before.data.get("dev") != now.data.get("dev")
 
 
 def _changes(before: Inputs, now: Inputs) -> list[str]:

@@ -45,7 +45,7 @@ from aang_core.plugins import Plugins
 from aang_core.storage.durable import summary
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
-from aang_core.training.trainer import Observer
+from aang_core.training.trainer import Observer, Progress
 
 
 def train_run(
@@ -113,7 +113,8 @@ def train_run(
                         report.note(stage.note)
                 torch.manual_seed(sources.config.seed)
                 assembly = assemble(sources, reader=reader)
-            result = train_and_evaluate(assembly, folder, during)
+            anew = before is not None and inputs.scores_differently(before, now)
+            result = train_and_evaluate(assembly, folder, during, anew=anew)
             if result is None:
                 processes.wait()  # until the first process has written everything
                 return Run.open(folder.path)
@@ -196,8 +197,17 @@ def _pretrained(
     return stages, sources
 
 
-def train_and_evaluate(assembly: Assembly, folder: RunFolder, during: During) -> Result | None:
+def train_and_evaluate(
+    assembly: Assembly, folder: RunFolder, during: During, *, anew: bool
+) -> Result | None:
     """Train from the last checkpoint, if there is one, then save and evaluate the model.
+
+    Args:
+        assembly: what is trained.
+        folder: the run folder.
+        during: the device, the processes, and who hears of the run.
+        anew: whether to look for the best model from here on, since earlier scores are of other
+            rows.
 
     Returns:
         The result without pre-training in the first process; None in the others.
@@ -218,6 +228,8 @@ def train_and_evaluate(assembly: Assembly, folder: RunFolder, during: During) ->
     checkpointer = checkpoints_in(folder, ".", config, during, logs)
     trainer = build_trainer(assembly, during.device, told, checkpointer, processes)
     checkpointer.load(trainer)
+    if anew:
+        trainer.progress = Progress()
     if processes.first:
         cost.go_on()
     processes.wait()
