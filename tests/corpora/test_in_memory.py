@@ -97,6 +97,14 @@ def test_lists_of_class_ids_become_names() -> None:
     assert row == (0, {"tokens": ["a", "b"], "tags": ["O", "B"]})
 
 
+def test_a_class_id_without_a_name() -> None:
+    """Such as -100, by which token classifiers are told to leave a token out."""
+    tags = Dataset.from_dict({"tokens": [["a", "b"]], "tags": [[0, -100]]})
+    tags = tags.cast_column("tags", List(ClassLabel(names=["O", "B"])))
+    with pytest.raises(DataError, match="is -100, and its features name the classes 0 to 1"):
+        list(table(tags).table(["tokens", "tags"]).rows)
+
+
 MARKS = [[1, 0, 1], [0, 1, 0], [1, 1, 0], [0, 0, 0]]
 
 

@@ -142,6 +142,23 @@ def test_text_with_a_separator_is_a_set_of_classes(
 
 
 @pytest.mark.parametrize(
+    ("labels", "name", "said"),
+    [
+        (["a|b", "b;c", "a"] * 3, "multi-label", "split at |, so ; in them is part"),
+        (["a/b", "b", "a"] * 3, "multi-label", "no label has |, ; or , in it"),
+        (["B-A O", "I-A C", "O B-C"] * 3, "token-labels", "'C' has no prefix, as B-A has"),
+    ],
+)
+def test_labels_that_may_be_meant_otherwise_are_told(
+    tmp_path: Path, labels: list[str], name: str, said: str
+) -> None:
+    path = write(tmp_path / "a.jsonl", [{"text": "two words", "label": label} for label in labels])
+    report = ReadReport()
+    load_task(path, path, report=report, task_type=name)
+    assert said in " ".join(report.lines())
+
+
+@pytest.mark.parametrize(
     ("name", "labels", "said"),
     [
         (None, [["a"], "b"], ["a.jsonl:2", "'b'", "lists", "['b']"]),

@@ -95,6 +95,7 @@ def test_texts_are_cut_to_the_positions_of_the_encoder(
     for source in (run, run / "model"):
         done = aang("predict", source, text, text + text)
         assert done.status == 0, done.err
+        assert f"2 × text longer than {positions} tokens, cut (first: 'the event" in done.err
         shares = [json.loads(line)["probabilities"] for line in done.out.splitlines()]
         assert shares[0] == pytest.approx(shares[1])
         done = aang("evaluate", source, "--data", tmp_path / "long.jsonl")

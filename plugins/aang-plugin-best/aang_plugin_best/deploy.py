@@ -166,15 +166,23 @@ class Together:
         """The classes that predictions have probabilities of."""
         return list(self.task_type.labels)
 
-    def probabilities(self, texts: Sequence[Text], batch_size: int = 32) -> Probabilities:
-        """The probabilities of N texts, float64 ``[N, C]``."""
-        found = [self._of_part(part, texts, batch_size) for _, part in self.parts]
+    def probabilities(
+        self, texts: Sequence[Text], batch_size: int = 32, report: ReadReport | None = None
+    ) -> Probabilities:
+        """The probabilities of N texts, float64 ``[N, C]``; ``report`` counts those it cuts."""
+        cutting = [i for i, (_, part) in enumerate(self.parts) if isinstance(part, Predictor)][:1]
+        found = [
+            self._of_part(part, texts, batch_size, report if [i] == cutting else None)
+            for i, (_, part) in enumerate(self.parts)
+        ]
         mean = np.average(found, axis=0, weights=[weight for weight, _ in self.parts])
         return probabilities_of(np.log(mean.clip(1e-12)), self.temperature)
 
-    def _of_part(self, part: Any, texts: Sequence[Text], batch_size: int) -> Probabilities:
+    def _of_part(
+        self, part: Any, texts: Sequence[Text], batch_size: int, report: ReadReport | None
+    ) -> Probabilities:
         if isinstance(part, Predictor):
-            found = part.predict(texts, batch_size=batch_size, window=len(texts))
+            found = part.predict(texts, batch_size=batch_size, window=len(texts), report=report)
             return np.array([[p.probabilities[name] for name in self.labels] for p in found])
         given: Any = [text for text, _ in texts]
         if texts[0][1] is not None:
@@ -182,12 +190,17 @@ class Together:
         return probabilities_of(log_probabilities(part, given, len(self.labels)))
 
     def predict(
-        self, texts: Iterable[Text], *, batch_size: int = 32, window: int = 1
+        self,
+        texts: Iterable[Text],
+        *,
+        batch_size: int = 32,
+        window: int = 1,
+        report: ReadReport | None = None,
     ) -> Iterator[Decoded]:
         """Yield predictions in the order of the texts; an uncertain one has an empty label."""
         remaining = iter(texts)
         while part := list(islice(remaining, batch_size * window)):
-            for shares in self.probabilities(part, batch_size):
+            for shares in self.probabilities(part, batch_size, report):
                 best = int(shares.argmax())
                 label = self.labels[best] if shares[best] >= self.answer_at else ""
                 by_name = dict(zip(self.labels, shares.tolist(), strict=True))

@@ -84,6 +84,8 @@ class MultiLabel(TaskType):
             found = (mark for mark in SEPARATORS if any(mark in text for text in texts))
             separator = next(found, SEPARATORS[0])
             count = _places((_split(text, separator) for text in texts), of_text=True)
+            if count is None:
+                _note_separator(separator, texts, column.name, report)
         else:
             count = _places(map(list_of, labels))
         if count is None:
@@ -287,6 +289,22 @@ class MultiLabel(TaskType):
     def _predicted(self, logits: Tensor) -> Tensor:
         found = logits.float().sigmoid() >= self.threshold
         return functional.pad(found, (0, len(self.classes) - found.shape[1]))
+
+
+def _note_separator(separator: str, texts: Sequence[str], column: str, report: ReadReport) -> None:
+    """Note what may have been meant to be split and is not."""
+    found = [mark for mark in SEPARATORS if any(mark in text for text in texts)]
+    if not found:
+        report.note(
+            f"column {column!r}: no label has {', '.join(SEPARATORS[:-1])} or {SEPARATORS[-1]} in "
+            "it, so each is one class; lists have several"
+        )
+    elif len(found) > 1:
+        others = " and ".join(mark for mark in found if mark != separator)
+        report.note(
+            f"column {column!r}: labels are split at {separator}, so {others} in them is part of "
+            "the name of a class"
+        )
 
 
 def _split(text: str, separator: str) -> list[str]:

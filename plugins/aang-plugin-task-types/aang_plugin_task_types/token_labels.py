@@ -20,6 +20,7 @@ from aang.task_types import (
     SingleLabel,
     is_unspaced,
     list_of,
+    listed,
     word_places,
 )
 from torch import Tensor
@@ -99,7 +100,14 @@ class TokenLabels(SingleLabel):
     def fitted(
         self, labels: Sequence[Label], source: str, option: str, report: ReadReport
     ) -> "TokenLabels":
-        return tag_labels(super().fitted(labels, source, option, report).labels, spaced=self.spaced)
+        tags = super().fitted(labels, source, option, report).labels
+        marks = [tag for tag in tags if _PREFIXED.fullmatch(tag)]
+        if marks and (others := sorted({*tags} - {*marks, OUTSIDE})):
+            report.note(
+                f"{source}: {listed(others)} has no prefix, as {marks[0]} has, so words are scored "
+                "one by one; spans are where all tags have one"
+            )
+        return tag_labels(tags, spaced=self.spaced)
 
     def names(self, label: Label) -> tuple[str, ...]:
         return tuple(dict.fromkeys(word.tag for word in _words(label)))

@@ -104,7 +104,7 @@ def assemble(
     if model is None:
         model = load_model(sources, None if reader is None else reader.tokenizer)
     reader = reader or SourceReader(sources, model)
-    dev, meta = _hold_out(task, config.meta_fraction, config.seed)
+    dev, meta = hold_out(task, config.meta_fraction, config.seed)
     streams: dict[str, SourceRows] = {}
     auxiliaries = [
         make_task(reader.source(o.data, config.aux_batch_size, streams), o, model, config.set)
@@ -273,7 +273,7 @@ def _refuse_coupling(task: ObjectiveTask, losses: RowLosses, hidden: Tensor) -> 
         )
 
 
-def _hold_out(
+def hold_out(
     task: LabelledTask, fraction: float, seed: int
 ) -> tuple[Sequence[Example], Sequence[Example]]:
     """Split dev into examples for the metric and for the dev gradient, stratified by class.

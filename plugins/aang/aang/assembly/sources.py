@@ -205,7 +205,7 @@ def _trained(
     if config.train_rows is not None:
         task, draw = draw_train(task, config.train_rows, config.seed)
         report.note(
-            f"{len(draw.rows)} of {draw.of} training rows drawn, stratified by class, seed "
+            f"{len(draw.rows)} of {draw.of} training rows drawn, {task.task_type.draws}, seed "
             f"{config.seed}"
         )
     return (_with_dev(task, report) if config.train_on_dev else task), draw

@@ -83,7 +83,8 @@ def predict(
         rows, window = files.rows_of_file(data, columns, report), WINDOW
         header = files.columns_of_file(data, columns)
     with counting("texts", quiet=quiet) as progress:
-        found = files.predicted(rows, predictor, batch_size=options.batch_size, window=window)
+        sizes = {"batch_size": options.batch_size, "window": window}
+        found = files.predicted(rows, predictor, **sizes, report=report)
         files.write_predictions(
             _counted(found, progress, report, data),
             out,

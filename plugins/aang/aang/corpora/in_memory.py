@@ -168,6 +168,11 @@ def _named(value: object, names: Sequence[str] | None) -> object:
     if isinstance(value, list):
         return [_named(item, names) for item in value]
     if isinstance(value, int):
+        if not HIDDEN <= value < len(names):
+            raise DataError(
+                f"a label of the data set is {value}, and its features name the classes 0 to "
+                f"{len(names) - 1}; -1 stands for none"
+            )
         return None if value == HIDDEN else names[value]
     return value
 

@@ -159,7 +159,12 @@ class Predictor:
         return list(self.task_type.probable)
 
     def predict(
-        self, texts: Iterable[Text], *, batch_size: int = 32, window: int = 1
+        self,
+        texts: Iterable[Text],
+        *,
+        batch_size: int = 32,
+        window: int = 1,
+        report: ReadReport | None = None,
     ) -> Iterator[Decoded]:
         """Yield predictions in the order of the texts, holding one window in memory at a time.
 
@@ -168,7 +173,9 @@ class Predictor:
             batch_size: texts per batch.
             window: number of batches that are read ahead, so that texts of similar length share a
                 batch and there is little padding.
+            report: where to count the texts that are cut.
         """
+        report = ReadReport() if report is None else report
         remaining = iter(texts)
         while part := list(itertools.islice(remaining, batch_size * window)):
             # Longest first: if a batch does not fit into memory, it is the first one.
@@ -176,7 +183,8 @@ class Predictor:
             found: dict[int, Decoded] = {}
             for start in range(0, len(order), batch_size):
                 indices = order[start : start + batch_size]
-                found.update(zip(indices, self._batch([part[i] for i in indices]), strict=True))
+                predicted = self._batch([part[i] for i in indices], report)
+                found.update(zip(indices, predicted, strict=True))
             yield from (found[i] for i in range(len(part)))
 
     def labelled_logits(
@@ -205,7 +213,7 @@ class Predictor:
         return tokenized.truth(), logits
 
     @torch.inference_mode()
-    def _batch(self, batch: Sequence[Text]) -> list[Decoded]:
+    def _batch(self, batch: Sequence[Text], report: ReadReport) -> list[Decoded]:
         texts, pairs = [text for text, _ in batch], [pair for _, pair in batch]
         offsets: Offsets = ()
         if self.task_type.reads_every_token:
@@ -217,8 +225,12 @@ class Predictor:
             truncation=True,
             max_length=self.max_length,
             return_tensors="pt",
-        ).to(self.model.device)
-        return self.task_type.decode(self.model(**inputs).logits, texts, offsets)
+        )
+        for text, encoding in zip(texts, inputs.encodings or (), strict=False):
+            if encoding.overflowing:
+                report.add(f"text longer than {self.max_length} tokens, cut", repr(text)[:42])
+        logits = self.model(**inputs.to(self.model.device)).logits
+        return self.task_type.decode(logits, texts, offsets)
 
 
 def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "DataFrame":

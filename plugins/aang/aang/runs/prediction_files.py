@@ -131,12 +131,12 @@ def _row(text: Text, where: str) -> Row:
 
 
 def predicted(
-    rows: Iterable[Row], predictor: Predictor, *, batch_size: int, window: int
+    rows: Iterable[Row], predictor: Predictor, *, batch_size: int, window: int, report: ReadReport
 ) -> Iterator[tuple[Row, Decoded]]:
     """Each row with its prediction, in order; one window of rows is in memory at a time."""
     kept, read = tee(rows)
     texts = (row.text for row in read)
-    found = predictor.predict(texts, batch_size=batch_size, window=window)
+    found = predictor.predict(texts, batch_size=batch_size, window=window, report=report)
     # The prediction comes first: a row that cannot be read ends both.
     yield from ((next(kept), prediction) for prediction in found)
 

@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from aang.assembly.around_training import after_training, observers
-from aang.assembly.assembly import Assembly, assemble
+from aang.assembly.assembly import Assembly, assemble, hold_out
 from aang.assembly.labelled_tasks import end_task_columns
 from aang.assembly.prediction import Classifier, predict
 from aang.assembly.source_rows import SourceReader
@@ -133,7 +133,9 @@ def _finished(
     further: dict[str, Any] = {"logs": logs}
     # A run whose test logits are asked for is one of many on the same rows, which need one control.
     many = sources.config.test_predictions
-    if controls := {} if many else controls_of(sources.task, sources.config.metric, report):
+    config, task = sources.config, sources.task
+    task = replace(task, dev=tuple(hold_out(task, config.meta_fraction, config.seed)[0]))
+    if controls := {} if many else controls_of(task, config.metric, report):
         further["controls"] = controls
     result = result.model_copy(update=further)
     run = Run.about_to_finish(folder.path, result)
