@@ -172,6 +172,11 @@ def test_labels_that_may_be_meant_otherwise_are_told(
         ("regression", [1, float("inf")], ["a.jsonl:2", "inf"]),
         ("regression", [2, 2.0], ["a.jsonl", "every example has the number 2"]),
         ("regression", [1, 1e300], ["a.jsonl", "from 1 to 1e+300", "another unit"]),
+        (
+            "regression",
+            [1e9, 1e9 + 5],
+            ["a.jsonl", "from 1000000000 to 1000000005", "fixed number"],
+        ),
         ("regression", [0, 1e-300], ["a.jsonl", "from 0 to 1e-300", "another unit"]),
         (None, ["a", 1.5], ["a.jsonl:2", "1.5", "score", "--task-type regression"]),
         ("single-label", [["a"], "b"], ["a.jsonl:1", "--task-type"]),

@@ -115,11 +115,13 @@ class Regression(TaskType):
                 f"at least two different ones; does {option} name the right column?"
             )
         mean, scale = float(values.mean()), float(values.std(correction=0))
-        if not 0 < scale < math.inf:
+        # The scale goes into the weights of the saved model, which have seven digits.
+        if not abs(mean) / 1e6 < scale < math.inf:
             raise DataError(
-                f"{source}: numbers from {float(values.min()):g} to {float(values.max()):g} have "
-                "no standard deviation that a computer can hold. Write them in another unit, such "
-                f"as their logarithm, or name another column with {option}."
+                f"{source}: numbers from {float(values.min()):.12g} to {float(values.max()):.12g} "
+                "differ by too little or too much to be computed with. Write them in another unit, "
+                "such as their logarithm or their distance from a fixed number, or name another "
+                f"column with {option}."
             )
         return replace(self, mean=mean, scale=scale)
 
