@@ -175,7 +175,7 @@ def test_labels_that_may_be_meant_otherwise_are_told(
         (
             "regression",
             [1e9, 1e9 + 5],
-            ["a.jsonl", "from 1000000000 to 1000000005", "fixed number"],
+            ["a.jsonl", "to 1000000005", "fixed number"],
         ),
         ("regression", [0, 1e-300], ["a.jsonl", "from 0 to 1e-300", "another unit"]),
         (None, ["a", 1.5], ["a.jsonl:2", "1.5", "score", "--task-type regression"]),

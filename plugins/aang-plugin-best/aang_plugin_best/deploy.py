@@ -210,6 +210,8 @@ class Together:
         self, rows: LabelledRows, task_type: TaskType, batch_size: int, report: ReadReport
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """The classes of labelled rows, int64 ``[N]``, and logits ``[N, C]``."""
+        if self.answer_at:
+            report.note("every text counts with its most probable class, uncertain ones, too")
         ids = task_type.ids([example.label for example in rows.examples], rows.source)
         found = self.probabilities([(e.text, e.text_pair) for e in rows.examples], batch_size)
         return torch.tensor(ids), torch.from_numpy(logs_of(found))
