@@ -150,7 +150,7 @@ def test_texts_of_dev_and_test_are_left_out(
         ("other", [*train[:20], *(text.upper() + " " for text in dev[:3]), *test[:2]]),
         ("other-dev", train[20:24]),
     ):
-        rows = [{"text": text, "label": str(i % 2)} for i, text in enumerate(texts)]
+        rows = [{"text": text, "label": f"{i % 2}.5"} for i, text in enumerate(texts)]
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         write(tmp_path, f"{name}.jsonl", lines)
     run, swapped = tmp_path / "run", ["--set", f"other.dev={tmp_path / 'other-dev.jsonl'}"]
@@ -161,6 +161,7 @@ def test_texts_of_dev_and_test_are_left_out(
     )
     assert done.status == 0, done.err
     notes = json.loads((run / "data.json").read_text())["notes"]
+    assert any("such as 0.5, is a class of its own" in note for note in notes) != target
     found = [note for note in notes if "also in the end task's" in note]
     named = task_name(task_files / "train.jsonl")
     assert [note.partition(" (first: ")[0] for note in found] == (
