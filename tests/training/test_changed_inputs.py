@@ -145,6 +145,13 @@ def other_option(path: Path) -> None:
             lambda path: path.write_text(SPACE.format("[denoise]")),
             "there are other objectives",
         ),
+        (
+            "mine.yaml",
+            lambda path: path.write_text(
+                path.read_text().replace("[mask]", "[{mask: {rate: 0.9}}]")
+            ),
+            "the space gives other options to mask",
+        ),
         ("run/config.yaml", other_option, "--lr was 0.0001 and is 0.5"),
     ],
 )

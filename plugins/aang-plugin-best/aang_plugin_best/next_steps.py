@@ -153,7 +153,8 @@ def next_words(verdict: Mapping[str, Any]) -> Iterator[str]:
         first, last = curve["points"][0], curve["points"][-1]
         yield (
             f"  learning curve: {verdict['metric']} {100 * first['score']:.1f} with "
-            f"{first['rows']} rows, {100 * last['score']:.1f} with {last['rows']}; "
+            f"{first['rows']} rows, {100 * last['score']:.1f} with {last['rows']}, "
+            f"scored on {curve['predicted']} rows; "
             f"{curve['more']['labels']} more labels would bring about "
             f"{100 * curve['more']['gain']:+.1f} points ({low:+.1f} to {high:+.1f})"
         )

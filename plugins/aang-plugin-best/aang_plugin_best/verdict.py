@@ -25,6 +25,8 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
     if verdict["rows"] < verdict["labelled"]:
         rows = f"{verdict['rows']} of {verdict['labelled']} rows"
     yield f"{what}: {metric} {score} over {rows}, each predicted by a model that had not seen it"
+    if verdict["deploy"] == "ensemble" and len(members) == 1:
+        yield "  one model is deployed: no other was worth adding, or had the time to be trained"
     against = verdict["against"]
     order = sorted(against, key=lambda name: (name not in BASELINES, -against[name]["score"]))
     for name in order:

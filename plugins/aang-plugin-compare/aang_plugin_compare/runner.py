@@ -61,8 +61,17 @@ class Runs:
         """
         folder = self.root / job.folder
         state = run_state(folder, job.config, self.registry)
-        if state != "finished":  # a training that goes on compares its data by itself
-            return state
+        if state == "finished":  # a training that goes on compares its data by itself
+            self.refuse_other_data(job)
+        return state
+
+    def refuse_other_data(self, job: Job) -> None:
+        """Refuse what has ended on other data, and tell what it read that is newer than it.
+
+        Raises:
+            ConfigError: its folder holds a run of other data.
+        """
+        folder = self.root / job.folder
         if self._data(job.config) != read_part(DataStatistics, folder).digest:
             raise ConfigError(
                 f"{folder}: the data has changed since this run, whose scores do not compare with "
@@ -76,7 +85,6 @@ class Runs:
                     f"{path} is newer than {folder}, which is kept; remove the runs if what they "
                     "read has changed"
                 )
-        return state
 
     def _data(self, config: TrainConfig) -> str:
         """The digest of the data that a training would have now; runs of a task share a reading."""

@@ -244,7 +244,7 @@ def _weights(run: Run) -> Lines | None:
         # From zero, because an axis fitted to weights that hardly move would show noise.
         y_range=(0.0, 1.05 * max(max(s.y) for s in series)),
         series=series,
-        mark=(run.outcome.best_step, "best on dev"),
+        mark=_kept(run),
         alt=f"The end task begins with {first:.3f}. At the end: {ended}.",
     )
 

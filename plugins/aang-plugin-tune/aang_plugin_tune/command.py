@@ -148,6 +148,8 @@ def tune(
 
 def _run(search: "Search", runs: "Runs", study: "Study", options: Mapping[str, Any]) -> None:
     """Search until the budget is spent, and refit the best; exit on an interrupt."""
+    from aang.runs.schema import DataStatistics
+    from aang_plugin_compare.cells import Job
     from aang_plugin_compare.runner import resumable
 
     from aang_plugin_tune.outcome import read_outcome, write_outcome
@@ -176,6 +178,10 @@ def _run(search: "Search", runs: "Runs", study: "Study", options: Mapping[str, A
 
     with resumable():
         runs.launcher.ready()
+        for trial in study.trials:
+            folder = trial_folder(trial.number)
+            if trial.score is not None and (root / folder / DataStatistics.file).is_file():
+                runs.refuse_other_data(Job(folder, search.config(trial.setting)))
         chosen = read_chosen(root)
         if chosen is None:
             Searcher(runs, search, study, tell).run(

@@ -85,6 +85,11 @@ def test_no_run_of_the_search_reads_test(
     refused = aang(*command, "--runs", "30", *task)
     assert refused.returncode == 2
     assert "--runs 30: this search ended with 20; its best setting was refitted" in refused.stderr
+    dev = tmp_path / "dev.jsonl"
+    dev.write_text(dev.read_text().replace("number 0", "number 9"))
+    refused = aang(*command, *task)
+    assert refused.returncode == 2
+    assert "trial-0: the data has changed since this run" in refused.stderr
 
 
 def test_the_default_recipe_gives_way_to_several_classes_a_text(

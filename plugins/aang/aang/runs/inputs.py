@@ -63,6 +63,7 @@ class Inputs(FilePart):
         device: the kind of device that they compute on.
         versions: the versions of Python and of the libraries that compute.
         changes: what had changed when the run was resumed with ``--accept-changes``.
+        of_space: the options that the space gives to primitives; None in older records.
     """
 
     file: ClassVar[str] = "inputs.json"
@@ -79,6 +80,7 @@ class Inputs(FilePart):
     device: str
     versions: dict[str, str]
     changes: list[str] = Field(default_factory=list)
+    of_space: dict[str, dict[str, Any]] | None = None
 
 
 def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) -> Inputs:
@@ -93,6 +95,7 @@ def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) ->
     plan, tokenizer = assembly.sources.plan, assembly.model.tokenizer
     stages = [stage.objective for stage in plan.pretraining]
     config = assembly.config
+    used = {p.key: p for o in (*stages, *plan.objectives) for p in o.primitives if p.options}
     reporting = {name for name, option in config.plugin_options.items() if option.reporting}
     return Inputs(
         options=config.model_dump(mode="json", exclude={*_FREE, *reporting}),
@@ -110,6 +113,7 @@ def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) ->
             **{name: version(name) for name in ("torch", "transformers", "tokenizers")},
         },
         changes=[],
+        of_space={key: dict(primitive.options) for key, primitive in used.items()},
     )
 
 
@@ -182,6 +186,8 @@ def _changes(before: Inputs, now: Inputs) -> list[str]:
         for name, value in before.options.items()
         if name != _OF_MEMORY and name in now.options and now.options[name] != value
     ]
+    if before.of_space is not None and (names := _differing(before.of_space, now.of_space or {})):
+        changes.append(f"the space gives other options to {', '.join(names)}")
     # With another tokenizer all data differs, which would only hide the reason.
     if before.tokenizer != now.tokenizer:
         changes.append("the encoder has another tokenizer")
