@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from datasets import ClassLabel, Dataset
 from pyarrow import parquet
 
 from aang_core import DataError, Example, ReadReport
@@ -85,6 +86,13 @@ def test_parquet_with_categorical_columns(tmp_path: Path) -> None:
     table = pa.Table.from_pylist(RECORDS)
     table = table.set_column(1, "label", table.column("label").dictionary_encode())
     parquet.write_table(table, tmp_path / "a.parquet")
+    assert read_labelled(tmp_path / "a.parquet") == EXAMPLES
+
+
+def test_parquet_that_datasets_wrote_has_names_of_classes(tmp_path: Path) -> None:
+    names = sorted({str(row["label"]) for row in RECORDS}, reverse=True)
+    rows = Dataset.from_list(RECORDS).cast_column("label", ClassLabel(names=names))
+    rows.to_parquet(tmp_path / "a.parquet")
     assert read_labelled(tmp_path / "a.parquet") == EXAMPLES
 
 

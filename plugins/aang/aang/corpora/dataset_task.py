@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from aang.corpora.in_memory import HIDDEN, dataset_table
+from aang.corpora.in_memory import dataset_table
 from aang.corpora.labelled_task import LabelledTask, TaskReading, load_task
+from aang.corpora.tables import HIDDEN
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
 

@@ -9,15 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from aang.corpora.columns import Columns
-from aang.corpora.tables import TableInMemory
+from aang.corpora.tables import TableInMemory, named
 from aang.task_types.cells import refuse_alike
 from aang_core.errors import DataError
 
 DOMAIN_TEXT = "text"
 """The column of in-domain text, whatever the end task's is called."""
-
-HIDDEN = -1
-"""Value of a ``ClassLabel`` column whose labels are not public, as in GLUE's test sets."""
 
 _TABLES = "a file, a pandas DataFrame, a datasets.Dataset, a list of records, a dict of columns"
 LABELLED_FORMS = f"{_TABLES}, or a pair (texts, labels)"
@@ -81,7 +78,7 @@ def dataset_table(dataset: Any, source: str, *, first: int = 0) -> TableInMemory
         for name, declared in names.items():
             refuse_alike(declared or (), f"{source}: column {name!r}")
         for row in dataset.with_format(None).select_columns(list(wanted)):
-            yield {name: _named(_plain(row[name]), names[name]) for name in wanted}
+            yield {name: named(_plain(row[name]), names[name]) for name in wanted}
 
     return TableInMemory(source, tuple(dataset.column_names), rows, first)
 
@@ -160,21 +157,6 @@ def _of_columns(
             yield dict(zip(wanted, cells, strict=True))
 
     return TableInMemory(source, tuple(name for name, _ in columns), rows)
-
-
-def _named(value: object, names: Sequence[str] | None) -> object:
-    if not names:
-        return value
-    if isinstance(value, list):
-        return [_named(item, names) for item in value]
-    if isinstance(value, int):
-        if not HIDDEN <= value < len(names):
-            raise DataError(
-                f"a label of the data set is {value}, and its features name the classes 0 to "
-                f"{len(names) - 1}; -1 stands for none"
-            )
-        return None if value == HIDDEN else names[value]
-    return value
 
 
 def _categories(column: Any) -> Any:

@@ -25,6 +25,10 @@ _PARQUET_ROWS = 64
 so that a few kilobytes can unpack to gigabytes."""
 
 
+HIDDEN = -1
+"""Value of a ``ClassLabel`` column whose labels are not public, as in GLUE's test sets."""
+
+
 @dataclass(frozen=True)
 class Table:
     """The rows of one file, or of one split of a data set.
@@ -200,6 +204,7 @@ def _parquet(path: Path, wanted: Sequence[str] | None) -> Table:
     except damage as error:
         raise DataError(f"{path}: this Parquet file cannot be read: {error}") from error
     kept = [name for name in names if wanted is None or name in wanted]
+    classes = _class_names((file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
 
     def rows() -> Iterator[Row]:
         number = 0
@@ -208,7 +213,7 @@ def _parquet(path: Path, wanted: Sequence[str] | None) -> Table:
             for batch in batches:
                 for record in batch.to_pylist():
                     number += 1
-                    yield number, record
+                    yield number, {n: named(v, classes.get(n)) for n, v in record.items()}
         except damage as error:
             raise DataError(
                 f"{path}: a value after row {number} cannot be read: {error}"
@@ -216,6 +221,36 @@ def _parquet(path: Path, wanted: Sequence[str] | None) -> Table:
 
     columns = names if wanted is not None else check_header(path, names, None)
     return Table(str(path), "row", columns, rows())
+
+
+def _class_names(metadata: bytes) -> Mapping[str, Sequence[str]]:
+    """The names that Hugging Face datasets writes beside a file's ids of classes, by column."""
+    try:
+        features = json.loads(metadata)["info"]["features"]
+        of_items = {name: feature.get("feature", feature) for name, feature in features.items()}
+        return {name: of["names"] for name, of in of_items.items() if of.get("names")}
+    except (ValueError, LookupError, AttributeError, TypeError):
+        return {}  # from an older version, or something else
+
+
+def named(value: object, names: Sequence[str] | None) -> object:
+    """The names of ids of classes, also in lists; anything else as it is.
+
+    Raises:
+        DataError: an id has no name.
+    """
+    if not names:
+        return value
+    if isinstance(value, list):
+        return [named(item, names) for item in value]
+    if isinstance(value, int):
+        if not HIDDEN <= value < len(names):
+            raise DataError(
+                f"a label of the data set is {value}, and its features name the classes 0 to "
+                f"{len(names) - 1}; -1 stands for none"
+            )
+        return None if value == HIDDEN else names[value]
+    return value
 
 
 READERS: Mapping[str, Callable[[Path, Sequence[str] | None], Table]] = MappingProxyType(
