@@ -157,7 +157,7 @@ class FitOptions(BaseModel):
         eval_every: steps between evaluations.
         patience: stop after this many evaluations without a better score.
         metric: the score that chooses the best state and decides when to stop; higher is better, so
-            it cannot be ``"rmse"``.
+            it cannot be ``"rmse"`` or ``"loss"``.
         batch_size: end-task rows per step.
         dev_batch_size: dev rows per step, for the dev gradient.
         aux_batch_size: rows per step of all auxiliary tasks together.
@@ -231,10 +231,10 @@ class FitOptions(BaseModel):
                     f"the draws ({as_argument('draws_per_step', made.draws_per_step)}); give more "
                     "rows or fewer draws"
                 )
-        if made.metric == "rmse":
+        if made.metric in ("rmse", "loss"):
             raise ConfigError(
                 f"{as_argument('metric', made.metric)}: the model with the highest score is kept, "
-                "and rmse is better when lower; choose r2, which ranks models alike"
+                f"and {made.metric} is better when lower; choose r2, or its negative under a name"
             )
         return made
 
@@ -385,6 +385,15 @@ def fit(
     tasks = RunTasks(end_task, dev, auxiliaries)
     device = next(body.parameters()).device
     processes = processes_of_environment(device)
+
+    def scored() -> Mapping[str, float]:
+        if chosen.metric not in (found := evaluate()):
+            raise ConfigError(
+                f"{as_argument('metric', chosen.metric)}: evaluate returns {', '.join(found)}; "
+                "name one of them"
+            )
+        return found
+
     torch.manual_seed(chosen.seed)
     # Once: the weighter, the engine and the dev head may each be a plug-in's.
     registry = load_plugins().registry
@@ -392,8 +401,8 @@ def fit(
     history = _History()
     trainer = make_trainer(
         *(body, tasks, made, chosen.settings(registry)),
-        evaluate=evaluate,
-        score=lambda rows: evaluate()[chosen.metric],
+        evaluate=scored,
+        score=lambda rows: scored()[chosen.metric],
         watching=Watching((history, *observers)),
         processes=processes,
     )

@@ -92,16 +92,24 @@ def test_every_task_needs_a_name_of_its_own(names: list[str], message: str) -> N
         fit(nn.Linear(1, 4), end, helpers, dev=end, evaluate=lambda: {"accuracy": 0.5}, steps=2)
 
 
-def test_a_metric_that_is_better_when_lower_is_refused() -> None:
-    """The model with the highest score is kept, which would be the worst."""
+@pytest.mark.parametrize(
+    ("metric", "said"),
+    [
+        ("rmse", r"metric='rmse'.*choose r2"),
+        ("loss", r"metric='loss'.*lower"),
+        ("f1", r"metric='f1': evaluate returns rmse, loss; name one of them"),
+    ],
+)
+def test_a_metric_that_cannot_choose_the_model_is_refused(metric: str, said: str) -> None:
+    """The model with the highest score is kept, which would be the worst, or there is no score."""
     end = line("end", nn.Linear(4, 1), 1.0)
-    with pytest.raises(ConfigError, match=r"metric='rmse'.*choose r2"):
+    with pytest.raises(ConfigError, match=said):
         fit(
             *(nn.Linear(1, 4), end, []),
             dev=end,
-            evaluate=lambda: {"rmse": 0.5},
+            evaluate=lambda: {"rmse": 0.5, "loss": 0.5},
             weighter="single-task",
-            metric="rmse",
+            metric=metric,
             steps=2,
         )
 

@@ -32,7 +32,12 @@ def report(runs: tuple[Path, ...], out: Path | None, figures: Path | None) -> No
     from aang_plugin_report.page import write_figures, write_page
 
     compared = [folder for folder in runs if (folder / TABLE).is_file()]
-    results = [chart for folder in compared for chart in bars_of(folder)]
+    several = len(compared) > 1
+    results = [
+        chart
+        for number, folder in enumerate(compared)
+        for chart in bars_of(folder, number if several else None)
+    ]
     folders = [
         run for folder in runs for run in (runs_of(folder) if folder in compared else [folder])
     ]

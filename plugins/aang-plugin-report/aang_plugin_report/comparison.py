@@ -28,25 +28,28 @@ class Row(BaseModel):
         return [100 * score for score in (self.dev if self.on_dev else self.test or self.dev)]
 
 
-def bars_of(folder: Path) -> list[Bars]:
+def bars_of(folder: Path, number: int | None = None) -> list[Bars]:
     """A chart for each task of a comparison: its methods by mean score (AANG, Figure 3).
 
     Args:
         folder: the folder of the comparison.
+        number: its number among several, whose tasks may have the same names.
 
     Raises:
-        DataError: the table is damaged.
+        DataError: the table is damaged, or of a search.
     """
     path = folder / TABLE
     try:
         rows = TypeAdapter(list[Row]).validate_json(path.read_bytes())
     except ValidationError as error:
         raise DataError(
-            f"{path}: is damaged; call aang compare again, which writes it anew"
+            f"{path}: is damaged, or of aang tune, whose runs are reported by their own folders; "
+            "if it is of aang compare, call that again, which writes it anew"
         ) from error
     scored = [row for row in rows if row.scores]
+    of, place = ("", "") if number is None else (f"{number}-", f"{folder}, ")
     return [
-        _bars(task, [row for row in scored if row.task == task])
+        _bars(f"{of}{task}", f"{place}{task}", [row for row in scored if row.task == task])
         for task in dict.fromkeys(row.task for row in scored)
     ]
 
@@ -63,7 +66,7 @@ def runs_of(folder: Path) -> list[Path]:
     return found
 
 
-def _bars(task: str, rows: list[Row]) -> Bars:
+def _bars(key: str, title: str, rows: list[Row]) -> Bars:
     means = [fmean(row.scores) for row in rows]
     spread = [stdev(row.scores) if len(row.scores) > 1 else 0.0 for row in rows]
     labels = []
@@ -74,8 +77,8 @@ def _bars(task: str, rows: list[Row]) -> Bars:
     part = "dev" if rows[0].on_dev or not rows[0].test else "test"
     best = max(zip(means, labels, strict=True))[1]
     return Bars(
-        key=f"results-{task}",
-        title=f"{task}: mean ± standard deviation",
+        key=f"results-{key}",
+        title=f"{title}: mean ± standard deviation",
         x_label=f"{part} {rows[0].metric}{' (in brackets: p of the permutation test)' * tested}",
         labels=labels,
         groups=[(part, means)],

@@ -154,6 +154,9 @@ def test_a_comparison_and_its_scores_over_in_domain_text(
     (bars,) = bars_of(root)
     assert list(bars.labels) == ["base 62.50 ± 17.68", "m 50.00 ± 35.36 (0.250)"]
     assert bars.groups == [("test", [62.5, 50.0])]
+    (second,) = bars_of(root, 1)
+    assert (bars.key, second.key) == ("results-t", "results-1-t")
+    assert second.title == f"{root}, {bars.title}"
     charts = {chart.key: chart for chart in charts_of_several([Run.open(f) for f in folders])}
     chart = charts["domain-text-macro-f1"]
     assert isinstance(chart, Lines)
