@@ -13,7 +13,6 @@ import yaml
 from aang.assembly import read_end_task
 from aang.config import TrainConfig, left_to_the_data, with_absolute_paths
 from aang.runs import Interrupted, interruptible, read_part
-from aang.runs.inputs import Inputs
 from aang.runs.schema import DataStatistics
 
 from aang_core import AangError, ConfigError, ReadReport, Registry
@@ -121,7 +120,7 @@ class Runs:
 
 def _newer(config: TrainConfig, folder: Path) -> Iterator[str]:
     """What a run reads besides the end task's data and that was written after the run began."""
-    began = (folder / Inputs.file).stat().st_mtime
+    began = (folder / "config.yaml").stat().st_mtime
     config = with_absolute_paths(config)  # names of the hub, and of spaces, stay relative
     texts = (*config.domain, *config.out_of_domain, *config.unlabelled, *config.aux_task.values())
     for place in (Path(str(name)) for name in (config.model or "", config.space, *texts)):
