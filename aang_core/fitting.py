@@ -234,7 +234,8 @@ class FitOptions(BaseModel):
         if made.metric in ("rmse", "loss"):
             raise ConfigError(
                 f"{as_argument('metric', made.metric)}: the model with the highest score is kept, "
-                f"and {made.metric} is better when lower; choose r2, or its negative under a name"
+                f"and {made.metric} is better when lower; choose r2, or "
+                "return its negative as another score"
             )
         return made
 

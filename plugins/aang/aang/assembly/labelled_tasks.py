@@ -14,7 +14,7 @@ from aang.corpora.columns import Columns
 from aang.corpora.labelled import LabelledRows, read_rows
 from aang.corpora.labelled_task import HeldOutTexts
 from aang.corpora.places import task_name
-from aang.task_types.cells import number
+from aang.task_types.cells import mostly_fractions
 from aang.task_types.single_label import ONE_CLASS
 from aang_core.errors import ConfigError, DataError, UnknownNameError
 from aang_core.objectives.stages.data import DataContext, Example, ReadReport
@@ -83,8 +83,7 @@ class LabelledFile:
                 "train on those; give other texts."
             )
         ONE_CLASS.fitted(rows.labels, rows.source, self._columns.option("label"), report)
-        numbers = [found for found in map(number, rows.labels) if found is not None]
-        if 2 * len(numbers) > len(rows.labels) and any(found % 1 for found in numbers):
+        if numbers := mostly_fractions(rows.labels):
             report.note(
                 f"{rows.source}: each of its numbers, such as {numbers[0]:g}, is a class of its own"
             )

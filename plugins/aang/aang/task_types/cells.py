@@ -188,6 +188,13 @@ def number(value: object) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def mostly_fractions(labels: Sequence[object]) -> list[float]:
+    """The numbers among labels, if most are numbers and not all of those whole; else none."""
+    numbers = [found for found in map(number, labels) if found is not None]
+    fractions = 2 * len(numbers) > len(labels) and any(found % 1 for found in numbers)
+    return numbers if fractions else []
+
+
 def note_look_alikes(source: str, labels: Iterable[str], report: ReadReport) -> None:
     """Note labels that differ only in case, spaces or invisible characters."""
     alike: dict[str, list[str]] = {}

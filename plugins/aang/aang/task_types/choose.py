@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from aang.task_types.cells import number, refuse_alike
+from aang.task_types.cells import mostly_fractions, refuse_alike
 from aang.task_types.written_lists import list_of, plain
 from aang_core.errors import DataError, ModelError, PluginError
 from aang_core.objectives.stages.data import ReadReport
@@ -103,12 +103,9 @@ def _refuse_other_kinds(column: "LabelColumn", reason: str) -> None:
         reason: why the plug-in of the other kinds is not loaded.
     """
     labels = column.filled
-    numbers = [found for found in map(number, labels) if found is not None]
     if any(list_of(label) is not None for label in labels):
         what = "lists"
-    elif (
-        2 * len(numbers) > len(labels) and any(x % 1 for x in numbers) and not column.declares_names
-    ):
+    elif mostly_fractions(labels) and not column.declares_names:
         what = "numbers that are not whole"
     else:
         return
