@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from aang_core.objectives.stages import SELECTION_RATE as SELECTION_RATE
     from aang_core.objectives.stages import CorruptedRows as CorruptedRows
     from aang_core.objectives.stages import Corruption as Corruption
-    from aang_core.objectives.stages import CountsHits as CountsHits
     from aang_core.objectives.stages import Data as Data
     from aang_core.objectives.stages import DataContext as DataContext
     from aang_core.objectives.stages import DocumentStatistics as DocumentStatistics
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
     from aang_core.objectives.stages import Representation as Representation
     from aang_core.objectives.stages import RowsBefore as RowsBefore
     from aang_core.objectives.stages import ShownRows as ShownRows
-    from aang_core.objectives.stages import StreamingData as StreamingData
     from aang_core.objectives.stages import TaggedWord as TaggedWord
     from aang_core.objectives.stages import TextRepresentation as TextRepresentation
     from aang_core.objectives.stages import TextStream as TextStream

@@ -21,7 +21,6 @@ from torch import Tensor, nn
 from aang_core.objectives.stages import (
     CorruptedRows,
     Corruption,
-    CountsHits,
     Data,
     DataContext,
     EmbeddedRows,
@@ -58,6 +57,12 @@ def expect(kept: bool, what: str, expected: Any, got: Any) -> None:
     """
     if not kept:
         raise ContractError(f"{what}: expected {expected}, got {got}")
+
+
+def expect_base(made: object, base: type) -> None:
+    """Expect that what was made for a stage is of the stage's base class."""
+    what = f"a subclass of aang_core.{base.__name__}"
+    expect(isinstance(made, base), "what it makes", what, type(made).__name__)
 
 
 def expect_tensor(
@@ -257,7 +262,7 @@ def of_primitive(primitive: Primitive, doing: str) -> Iterator[None]:
         raise primitive.fault(str(error)) from error
 
 
-class CheckedData:
+class CheckedData(Data):
     """A data primitive whose examples are checked as they are read.
 
     Args:
@@ -268,7 +273,14 @@ class CheckedData:
     """
 
     def __init__(self, data: Data, primitive: Primitive, end_task: LabelForm | None = None) -> None:
-        self._data: Any = data
+        with of_primitive(primitive, "its buffer"):
+            expect_base(data, Data)
+            fits = data.buffer is None or (isinstance(data.buffer, int) and data.buffer > 0)
+            expect(fits, "the buffer", "a number above 0", data.buffer)
+        self.buffer = data.buffer
+        self.of_step = data.of_step
+        self.of_end_task = data.of_end_task
+        self._data = data
         self.primitive = primitive
         self._form: LabelForm = ANY_LABEL
         if "labels:own" in primitive.provides:
@@ -287,27 +299,8 @@ class CheckedData:
                 return
             yield self.checked(example, f"example {place}")
 
-    @property
-    def buffer(self) -> int | None:
-        """See :class:`~aang_core.objectives.stages.StreamingData`; None if it is not read so."""
-        with of_primitive(self.primitive, "asking for its buffer"):
-            buffer: int | None = getattr(self._data, "buffer", None)
-            fits = buffer is None or (isinstance(buffer, int) and buffer > 0)
-            expect(fits, "the buffer", "a number above 0", buffer)
-        return buffer
-
-    @property
-    def of_step(self) -> bool:
-        """See :class:`~aang_core.objectives.stages.Data`."""
-        return bool(getattr(self._data, "of_step", False))
-
-    @property
-    def of_end_task(self) -> bool:
-        """See :class:`~aang_core.objectives.stages.Data`."""
-        return bool(getattr(self._data, "of_end_task", False))
-
     def stream(self, context: DataContext) -> TextStream:
-        """See :meth:`aang_core.objectives.stages.StreamingData.stream`."""
+        """See :meth:`aang_core.objectives.stages.Data.stream`."""
         with of_primitive(self.primitive, "opening its stream"):
             return _CheckedStream(self._data.stream(context), self)
 
@@ -421,28 +414,21 @@ def who_sees_whom(
     return representation(shown.real, generator)
 
 
-class CheckedOutput:
-    """An output whose head, and whose first targets and losses, are checked."""
+class CheckedOutput(Output):
+    """An output whose views, head, and first targets and losses, are checked."""
 
     def __init__(self, output: Output, primitive: Primitive) -> None:
-        self._output = output
-        self._primitive = primitive
-        self._tried = False
-
-    @property
-    def views(self) -> tuple[View, ...]:
-        """How each row is shown; see :class:`aang_core.objectives.stages.Output`."""
-        views: Any = getattr(self._output, "views", ("corrupted",))
-        with of_primitive(self._primitive, "asking for its views"):
+        with of_primitive(primitive, "its views"):
+            expect_base(output, Output)
+            views: Any = output.views
             fits = isinstance(views, tuple | list) and views and {*views} <= {*get_args(View)}
             kinds = " or ".join(map(repr, get_args(View)))
             expect(bool(fits), "views", f"a tuple of {kinds}", described(views))
-        return tuple(views)
-
-    @property
-    def couples_rows(self) -> bool:
-        """Whether rows are coupled; see :class:`~aang_core.objectives.stages.Output`."""
-        return bool(getattr(self._output, "couples_rows", False))
+        self.views = tuple(views)
+        self.couples_rows = output.couples_rows
+        self._output = output
+        self._primitive = primitive
+        self._tried = False
 
     def head(self, heads: HeadBuilder) -> nn.Module:
         """See :meth:`aang_core.objectives.stages.Output.head`."""
@@ -470,13 +456,7 @@ class CheckedOutput:
         self._tried = True
         return RowLosses(*losses)
 
-    @property
-    def counts_hits(self) -> bool:
-        """Whether :meth:`hits` can be called."""
-        return isinstance(self._output, CountsHits)
-
-    def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor:
-        """See :meth:`aang_core.objectives.stages.CountsHits.hits`."""
-        assert isinstance(self._output, CountsHits)
+    def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor | None:
+        """See :meth:`aang_core.objectives.stages.Output.hits`."""
         with of_primitive(self._primitive, "counting its hits"):
             return self._output.hits(head, hidden, targets)

@@ -32,7 +32,7 @@ class CheckedWeighter(Weighter):
         tasks: the names of all tasks.
 
     Raises:
-        PluginError: it lacks an attribute of weighters, asks for unknown signals or for signals
+        PluginError: it is no :class:`Weighter`, asks for unknown signals or for signals
             that it cannot take, or its first weights, record or state are invalid.
     """
 
@@ -40,16 +40,16 @@ class CheckedWeighter(Weighter):
         self._weighter = weighter
         self._author = author
         self._tasks = set(tasks)
-        lacking = [name for name in _MEMBERS if not hasattr(weighter, name)]
-        if lacking:
-            raise self._broken("what is made", f"an object with {', '.join(lacking)}", weighter)
+        if not isinstance(weighter, Weighter):
+            base = "a subclass of aang_core.Weighter"
+            raise self._broken("what it makes", base, type(weighter).__name__)
         known = get_args(Signal)
         if not set(weighter.signals) <= set(known):
             raise self._broken("signals", f"some of {', '.join(known)}", weighter.signals)
         self.signals = frozenset(weighter.signals)
         self.uses_auxiliaries = weighter.uses_auxiliaries
-        self.several_draws = getattr(weighter, "several_draws", Weighter.several_draws)
-        self.normalised = getattr(weighter, "normalised", Weighter.normalised)
+        self.several_draws = weighter.several_draws
+        self.normalised = weighter.normalised
         self.round_steps = self._steps_of_round()
         if lacks_observe(weighter):
             raise self._broken(
@@ -169,7 +169,7 @@ class CheckedWeighter(Weighter):
 
     def _steps_of_round(self) -> int | None:
         """The steps of a round that the weighter declares; None if it declares none."""
-        steps: Any = getattr(self._weighter, "round_steps", None)
+        steps: Any = self._weighter.round_steps
         whole = isinstance(steps, int) and not isinstance(steps, bool) and steps > 0
         if steps is not None and not whole:
             raise self._broken("round_steps", "a whole number of steps, 1 or more", repr(steps))
@@ -194,17 +194,6 @@ class CheckedWeighter(Weighter):
     def _broken(self, what: str, expected: str, got: object) -> PluginError:
         shown = got if isinstance(got, str) else repr(got)
         return self._fault(f"{what}: expected {expected}, got {shown}")
-
-
-_MEMBERS = (
-    "signals",
-    "uses_auxiliaries",
-    "round",
-    "weights",
-    "record",
-    "state_dict",
-    "load_state_dict",
-)
 
 
 def _some(names: set[str]) -> str:

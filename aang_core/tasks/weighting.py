@@ -37,7 +37,7 @@ class TaskCard:
     free: bool = False
 
 
-class Weighter:
+class Weighter(ABC):
     """A strategy that decides task weights and drives a round of training; the base class.
 
     Made by calling the registered target as ``target(end_task, auxiliaries, **options)`` with a
@@ -76,13 +76,13 @@ class Weighter:
     several_draws: bool = False
     round_steps: int | None = None
 
+    @abstractmethod
     def round(self, bench: Workbench) -> None:
         """Run one round of training: one step for most weighters, an epoch for some."""
-        raise NotImplementedError
 
+    @abstractmethod
     def weights(self) -> Mapping[str, float]:
         """Current weight of every task, including the end task; non-negative, with a sum of one."""
-        raise NotImplementedError
 
     def record(self) -> Mapping[str, Any]:
         """Values to log in ``weights.jsonl`` besides the weights; JSON values by name."""
@@ -94,6 +94,7 @@ class Weighter:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore what `state_dict` returned."""
+        return
 
 
 SUM_TOLERANCE = 1e-4
@@ -148,7 +149,7 @@ def require_whole_round(weighter: Weighter, steps: int) -> None:
 
 
 def require_several_draws(
-    weighter: object,
+    weighter: Weighter | type[Weighter],
     draws: int,
     option: str,
     *,
@@ -165,13 +166,13 @@ def require_several_draws(
     Raises:
         ConfigError: it takes one draw a step.
     """
-    if draws > 1 and not getattr(weighter, "several_draws", Weighter.several_draws):
+    if draws > 1 and not weighter.several_draws:
         raise ConfigError(
             f"{option}: a round of {called} is no step made of several draws; leave the option out"
         )
 
 
-class StepwiseWeighter(Weighter, ABC):
+class StepwiseWeighter(Weighter):
     """A weighter whose round is one step: sample, step, observe.
 
     With ``--draws-per-step`` above 1 a step consists of several draws, each with its own sample and
@@ -247,10 +248,6 @@ class StepwiseWeighter(Weighter, ABC):
             f"weighter {type(self).__name__} asks for {', '.join(sorted(self.signals))} but has "
             "no observe() that takes them; write one, or leave signals empty"
         )
-
-    @abstractmethod
-    def weights(self) -> Mapping[str, float]:
-        """See `Weighter.weights`."""
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:

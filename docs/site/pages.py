@@ -79,6 +79,7 @@ REFERENCE = {
         [
             "aang_core.objectives.stages.data",
             "aang_core.objectives.stages.rows",
+            "aang_core.objectives.stages.output",
         ],
     ),
     "weighters": (

@@ -311,9 +311,9 @@ def test_counts_in_half_precision_are_noticed(tmp_path: Path) -> None:
     path = written(
         tmp_path,
         """
-        from aang_core import hookimpl
+        from aang_core import Output, hookimpl
 
-        class Mine:
+        class Mine(Output):
             def head(self, heads):
                 return heads.token_regression()
             def targets(self, rows):
@@ -360,9 +360,9 @@ def test_an_output_gets_the_labels_of_its_kind_of_end_task(tmp_path: Path, kind:
     path = written(
         tmp_path,
         f"""
-        from aang_core import hookimpl
+        from aang_core import Output, hookimpl
 
-        class Mine:
+        class Mine(Output):
             views = ("corrupted", "clean")
 
             def head(self, heads):

@@ -37,7 +37,7 @@ def test_every_kind_of_step_is_a_step_of_the_round() -> None:
         check_weighter(Tireless)
 
 
-class Endless:
+class Endless(Data):
     """The training texts over and over."""
 
     buffer = 10

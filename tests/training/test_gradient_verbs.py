@@ -14,6 +14,7 @@ from aang_core import (
     OptimizerSettings,
     PluginError,
     TensorTask,
+    Weighter,
     Workbench,
     fit,
 )
@@ -257,11 +258,8 @@ def test_losses_are_those_before_the_step() -> None:
     assert found.dev_norm is not None
 
 
-class Descends:
+class Descends(Weighter):
     """Descends along the sum of all gradients; a task may be given a loss that is not finite."""
-
-    signals: frozenset[Any] = frozenset()
-    uses_auxiliaries = True
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = [*names]
@@ -276,15 +274,6 @@ class Descends:
 
     def weights(self) -> Mapping[str, float]:
         return dict.fromkeys(self.names, 1 / len(self.names))
-
-    def record(self) -> Mapping[str, Any]:
-        return {}
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        pass
 
 
 def trained(weighter: Any, *, bad: bool = False, **more: Any) -> Any:

@@ -14,10 +14,12 @@ from torch import Generator, Tensor, nn
 from aang_core import (
     CorruptedRows,
     Corruption,
+    Data,
     DataContext,
     DocumentStatistics,
     Example,
     HeadBuilder,
+    Output,
     PluginError,
     Primitive,
     Representation,
@@ -181,7 +183,7 @@ def sees(real: Tensor) -> Tensor:
     return real.unsqueeze(1).expand(-1, real.shape[1], -1)
 
 
-class Plain:
+class Plain(Output):
     """An output like any other: the squared prediction at every selected token."""
 
     def head(self, heads: HeadBuilder) -> Any:
@@ -270,6 +272,19 @@ def test_an_output_that_breaks_its_contract(output: Plain, expected: str, got: s
         trained(checked)
 
 
+@pytest.mark.parametrize(
+    ("checked", "stage", "base"),
+    [(CheckedOutput, "output", "Output"), (CheckedData, "data", "Data")],
+)
+def test_what_is_no_subclass_of_its_base_class(
+    checked: Callable[..., Any], stage: Stage, base: str
+) -> None:
+    with pytest.raises(
+        PluginError, match=rf"what it makes: expected a subclass of aang_core\.{base}, got object"
+    ):
+        checked(object(), mine(stage))
+
+
 def test_calls_after_the_first_read_no_value() -> None:
     """On meta tensors nothing can be read: a synchronisation would be an error."""
     transform = CheckedTransform(NoOpOfMeta(), mine("transform"))
@@ -298,7 +313,7 @@ class NoOpOfMeta(NoOp):
         return Corruption(ids, ordinary)
 
 
-class Source:
+class Source(Data):
     """Data that yields whatever it is given."""
 
     def __init__(self, examples: Any) -> None:
@@ -488,10 +503,10 @@ def test_only_the_weighters_own_faults_are_its_own() -> None:
 
 
 PLUGIN = """
-from aang_core import RowLosses, StepwiseWeighter, hookimpl
+from aang_core import Output, RowLosses, StepwiseWeighter, hookimpl
 from aang_core.gradients import StreamEngine
 
-class Mean:
+class Mean(Output):
     def head(self, heads):
         return heads.token_regression()
     def targets(self, rows):

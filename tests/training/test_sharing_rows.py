@@ -243,9 +243,9 @@ def test_a_stage_that_couples_rows_without_saying_so(
     plugin.write_text(
         """
 from torch import nn
-from aang_core import RowLosses, hookimpl
+from aang_core import Output, RowLosses, hookimpl
 
-class Centred:
+class Centred(Output):
     def head(self, heads):
         return nn.Linear(heads.hidden_size, 1)
 

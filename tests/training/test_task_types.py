@@ -122,10 +122,10 @@ def test_from_files_to_predictions(
 
 
 PLUGIN = """
-from aang_core import Example, RegisterPrimitive, hookimpl
+from aang_core import Data, Example, RegisterPrimitive, hookimpl
 
 
-class Halves:
+class Halves(Data):
     def examples(self, context):
         return [Example(e.text, label=e.label) for e in context.train[:16]]
 

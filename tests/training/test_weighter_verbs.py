@@ -18,6 +18,7 @@ from aang_core import (
     StepSignals,
     TaskCard,
     TensorTask,
+    Weighter,
     fit,
     load_plugins,
 )
@@ -185,11 +186,9 @@ def test_a_round_longer_than_the_run_is_refused_without_text_too() -> None:
         )
 
 
-class Odd:
+class Odd(Weighter):
     """A weighter of rounds of no known length."""
 
-    signals: frozenset[Any] = frozenset()
-    uses_auxiliaries = True
     round_steps: Any = 0
 
     def __init__(self, end_task: TaskCard, auxiliaries: list[TaskCard]) -> None:
@@ -199,14 +198,6 @@ class Odd:
 
     def weights(self) -> dict[str, float]:
         return {self._end_task: 1.0}
-
-    def record(self) -> dict[str, Any]:
-        return {}
-
-    def state_dict(self) -> dict[str, Any]:
-        return {}
-
-    def load_state_dict(self, state: Any) -> None: ...
 
 
 @pytest.mark.parametrize("steps", [0, -1, 2.5, "three", True])

@@ -1,7 +1,7 @@
 """The four stages of an auxiliary objective: data → transform → representation → output.
 
-Each stage is one protocol, in a module of its own. Shapes throughout: B rows, T tokens, H hidden
-size, V vocabulary size, C classes. All randomness comes from the generator that is passed in.
+Shapes throughout: B rows, T tokens, H hidden size, V vocabulary size, C classes. All randomness
+comes from the generator that is passed in.
 Each name is imported when it is first used, so that data can be read without torch.
 """
 
@@ -15,24 +15,22 @@ if TYPE_CHECKING:
     from aang_core.objectives.stages.data import Example as Example
     from aang_core.objectives.stages.data import Label as Label
     from aang_core.objectives.stages.data import ReadReport as ReadReport
-    from aang_core.objectives.stages.data import StreamingData as StreamingData
     from aang_core.objectives.stages.data import TaggedWord as TaggedWord
     from aang_core.objectives.stages.data import TextStream as TextStream
+    from aang_core.objectives.stages.output import HeadBuilder as HeadBuilder
+    from aang_core.objectives.stages.output import Output as Output
+    from aang_core.objectives.stages.output import View as View
     from aang_core.objectives.stages.rows import SELECTION_RATE as SELECTION_RATE
     from aang_core.objectives.stages.rows import CorruptedRows as CorruptedRows
     from aang_core.objectives.stages.rows import Corruption as Corruption
-    from aang_core.objectives.stages.rows import CountsHits as CountsHits
     from aang_core.objectives.stages.rows import DocumentStatistics as DocumentStatistics
     from aang_core.objectives.stages.rows import EmbeddedRows as EmbeddedRows
-    from aang_core.objectives.stages.rows import HeadBuilder as HeadBuilder
     from aang_core.objectives.stages.rows import NoisesEmbeddings as NoisesEmbeddings
-    from aang_core.objectives.stages.rows import Output as Output
     from aang_core.objectives.stages.rows import Representation as Representation
     from aang_core.objectives.stages.rows import RowsBefore as RowsBefore
     from aang_core.objectives.stages.rows import ShownRows as ShownRows
     from aang_core.objectives.stages.rows import TextRepresentation as TextRepresentation
     from aang_core.objectives.stages.rows import Transform as Transform
-    from aang_core.objectives.stages.rows import View as View
     from aang_core.objectives.stages.rows import Vocabulary as Vocabulary
     from aang_core.objectives.stages.rows import random_tokens as random_tokens
     from aang_core.objectives.stages.rows import select_tokens as select_tokens

@@ -1,10 +1,11 @@
 """The data stage: where an objective's text comes from (AANG, section 3, stage 1)."""
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,35 +135,46 @@ class DataContext:
     report: ReadReport = field(default_factory=ReadReport)
 
 
-class Data(Protocol):
-    """A data primitive, made by calling its registered target with the user's options.
+class Data(ABC):
+    """The base class of data primitives, which are made by calling the registered target.
 
-    Two attributes are optional, each a bool which is False by default:
-
-    - ``of_step``: whether its rows are those that the end task trains on in the same step. Its
-      examples are then ``context.train``. An objective over it shares the end task's pass through
-      the encoder if it leaves the rows unchanged and lets every token see every other.
-    - ``of_end_task``: whether its examples are ``context.train``, which are tokenised only once.
-
-    One that can be read without end is a :class:`StreamingData`, too.
+    Attributes:
+        of_step: whether its rows are those that the end task trains on in the same step. Its
+            examples are then ``context.train``. An objective over it shares the end task's pass
+            through the encoder if it leaves the rows unchanged and lets every token see every
+            other.
+        of_end_task: whether its examples are ``context.train``, which are tokenised only once.
+        buffer: number of texts of :meth:`stream` to hold and draw from in random order; None to
+            read :meth:`examples` instead.
 
     Examples:
         >>> from aang_core import Data, DataContext, Example
-        >>> class LowerCase:
+        >>> class LowerCase(Data):
         ...     def examples(self, context):
         ...         return [Example(example.text.lower()) for example in context.train]
-        >>> data: Data = LowerCase()
-        >>> data.examples(DataContext(train=[Example("NASA")]))
+        >>> LowerCase().examples(DataContext(train=[Example("NASA")]))
         [Example(text='nasa', text_pair=None, label=None)]
     """
 
+    of_step: bool = False
+    of_end_task: bool = False
+    buffer: int | None = None
+
+    @abstractmethod
     def examples(self, context: DataContext) -> Iterable[Example]:
         """The examples of this source, in an order that depends on ``context`` alone.
 
         Raises:
             DataError: no usable example could be read; the message says from where.
         """
-        ...
+
+    def stream(self, context: DataContext) -> "TextStream":
+        """A stream without end, positioned at the first text; read if there is a ``buffer``.
+
+        Raises:
+            DataError: no usable text could be read; the message says from where.
+        """
+        raise NotImplementedError
 
 
 class TextStream(Protocol):
@@ -202,38 +214,4 @@ class TextStream(Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from a value of :meth:`state_dict`, also one that another process returned."""
-        ...
-
-
-@runtime_checkable
-class StreamingData(Protocol):
-    """A data primitive that can be read as a stream if the user asks for it.
-
-    Attributes:
-        buffer: number of texts to hold and draw from in random order; None to read ``examples``
-            instead of the stream.
-
-    Examples:
-        >>> from aang_core import StreamingData
-        >>> class Corpus:
-        ...     buffer = 10_000
-        ...     def examples(self, context):
-        ...         ...
-        ...     def stream(self, context):
-        ...         ...
-        >>> isinstance(Corpus(), StreamingData)
-        True
-    """
-
-    @property
-    def buffer(self) -> int | None:
-        """Number of texts to hold and draw from; None to read ``examples`` instead."""
-        ...
-
-    def stream(self, context: DataContext) -> TextStream:
-        """The stream, positioned at the first text.
-
-        Raises:
-            DataError: no usable text could be read; the message says from where.
-        """
         ...

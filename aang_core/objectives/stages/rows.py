@@ -1,18 +1,18 @@
-"""The stages that work on rows of tokens: transform, representation and output.
+"""The stages that work on rows of tokens: transform and representation.
 
-In section 3 of AANG, stage 2 is how an input is corrupted, stage 3 which tokens a token may attend
-to, and stage 4 what is predicted, and its loss.
+In section 3 of AANG, stage 2 is how an input is corrupted, and stage 3 which tokens a token may
+attend to.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from aang_core.tasks.task import RowLosses, to_device
+from aang_core.tasks.task import to_device
 
 SELECTION_RATE = 0.15
 """Share of the ordinary tokens that become prediction targets (BERT, section 3.1)."""
@@ -512,10 +512,6 @@ class RowsBefore:
     origin: Tensor
 
 
-View = Literal["corrupted", "clean"]
-"""How a row is shown to the encoder: corrupted, drawn anew for each view, or unchanged."""
-
-
 @dataclass(frozen=True)
 class CorruptedRows:
     """Rows after the transform stage; B rows, T tokens.
@@ -585,140 +581,3 @@ class CorruptedRows:
             return self.before.origin
         place = torch.arange(self.real.shape[1], device=self.real.device)
         return place.expand_as(self.real).masked_fill(~self.real, -1)
-
-
-class HeadBuilder(Protocol):
-    """Makes heads that fit the shared encoder; every call returns a new module.
-
-    Its parameters are new too, but for those of the decoder (:meth:`language_model`) and those of
-    the end task's head (:meth:`end_task`), which every call shares.
-
-    If none of these predicts what you need, make a module of your own: ``hidden_size`` is H, the
-    size of the hidden states that it receives.
-
-    Examples:
-        >>> import torch
-        >>> from aang_testing import SmallHeads
-        >>> heads = SmallHeads()  # a HeadBuilder for tests, with a hidden size of 8
-        >>> heads.token_regression()(torch.zeros(2, 5, heads.hidden_size)).shape
-        torch.Size([2, 5])
-    """
-
-    @property
-    def hidden_size(self) -> int:
-        """Size of the encoder's hidden states, H."""
-        ...
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The tokenizer's tokens.
-
-        An output that cannot work with them raises :class:`~aang_core.errors.ConfigError` in
-        :meth:`Output.head`, before anything is trained or written.
-        """
-        ...
-
-    def language_model(self) -> nn.Module:
-        """Hidden states ``[S, H]`` → vocabulary logits ``[S, V]``.
-
-        Starts as a copy of the encoder's pre-trained LM head if it has one. The decoder (the V × H
-        matrix) is shared, and tied to the word embeddings if the model ties it.
-        """
-        ...
-
-    def classification(self) -> nn.Module:
-        """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the classes of the objective's data.
-
-        They are the end task's classes, unless the data has labels of its own. The parameters are
-        new and belong to this objective alone. The end task's head may also compute one number, or
-        logits ``[B, T, C]`` for tags of tokens; :meth:`label_losses` knows what its labels are.
-        """
-        ...
-
-    def label_losses(self, logits: Tensor, labels: Tensor) -> RowLosses:
-        """The loss of each row, from what :meth:`classification` computes and the row's labels.
-
-        It is cross-entropy for classes, and otherwise what the end task itself is trained with.
-        """
-        ...
-
-    def end_task(self) -> nn.Module:
-        """Hidden states ``[B, T, H]`` → logits ``[B, C]`` over the end task's classes.
-
-        A new module around the end task's own head: what trains one trains the other. Like every
-        head, it takes no part in the signals, which are about the body.
-        """
-        ...
-
-    def positions(self) -> nn.Module:
-        """Positions ``[S]`` int64 → vectors ``[S, H]``, initialised to zero."""
-        ...
-
-    def token_regression(self) -> nn.Module:
-        """Hidden states ``[..., H]`` → one number per token, ``[...]``."""
-        ...
-
-
-class Output(Protocol):
-    """An output primitive, made by calling its registered target with the user's options.
-
-    Two attributes are optional:
-
-    - ``views``, a sequence of :data:`View`: how often, and how, each row is shown to the encoder.
-      ``("corrupted", "corrupted")`` asks for two draws of the corruption (and of dropout),
-      ``("clean", "corrupted")`` for the row unchanged and corrupted. The default is one view,
-      ``("corrupted",)``. The views share the rows of a step's budget.
-    - ``couples_rows``, a bool: whether a row's loss depends on other rows. Such rows are never
-      split into several batches or over several processes. The default is False.
-
-    Examples:
-        >>> from aang_core import Output, RowLosses
-        >>> class WasSelected:
-        ...     def head(self, heads):
-        ...         return heads.token_regression()
-        ...     def targets(self, rows):
-        ...         return {"selected": rows.selected.float(), "ordinary": rows.ordinary}
-        ...     def losses(self, head, hidden, targets):
-        ...         ordinary = targets["ordinary"]
-        ...         errors = (head(hidden) - targets["selected"]).square()
-        ...         return RowLosses((errors * ordinary).sum(dim=1), ordinary.sum(dim=1))
-        >>> output: Output = WasSelected()
-    """
-
-    def head(self, heads: HeadBuilder) -> nn.Module:
-        """A new head for one objective."""
-        ...
-
-    def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
-        """The named tensors that :meth:`losses` needs; their meaning is up to the output."""
-        ...
-
-    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        """Loss of each row, computed from its hidden states ``[B, T, H]``.
-
-        A row without targets has a sum of zero and a count of zero, never a NaN.
-        """
-        ...
-
-
-@runtime_checkable
-class CountsHits(Protocol):
-    """An output that predicts classes and can count its correct predictions.
-
-    The method is optional: without it, no accuracy is reported for the output.
-
-    Examples:
-        >>> from aang_core import CountsHits
-        >>> class Sign:
-        ...     def hits(self, head, hidden, targets):
-        ...         return ((head(hidden) > 0) == targets["positive"]).sum(dim=1)
-        >>> isinstance(Sign(), CountsHits)
-        True
-    """
-
-    def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor:
-        """Number of targets of each row that the head predicts correctly, int64 ``[B]``.
-
-        The targets are those that :meth:`Output.losses` counts.
-        """
-        ...

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from aang_core import ConfigError, RegisterPrimitive, hookimpl
+from aang_core import ConfigError, Output, RegisterPrimitive, hookimpl
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -24,7 +24,7 @@ def kind_of(word: str) -> int:
     return 2 if len(letters) > 1 and word == word.upper() else int(letters[0].isupper())
 
 
-class Capitalisation:
+class Capitalisation(Output):
     """Cross-entropy over the three ways to write a word, at every selected token."""
 
     def head(self, heads: HeadBuilder) -> nn.Module:

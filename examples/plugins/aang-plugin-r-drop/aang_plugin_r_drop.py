@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from aang_core import RegisterPrimitive, hookimpl
+from aang_core import Output, RegisterPrimitive, hookimpl
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from aang_core import CorruptedRows, HeadBuilder, RowLosses, View
+    from aang_core import CorruptedRows, HeadBuilder, RowLosses
 
 AANG_PLUGIN_API = 1
 
 
-class RDrop:
+class RDrop(Output):
     """The end task's head predicts the same from two draws of dropout, and of the corruption.
 
     The loss of a row is the mean of both Kullback-Leibler divergences between the two predictions
     (section 2.1, equation 2). The labels play no part.
     """
 
-    views: tuple[View, ...] = ("corrupted", "corrupted")
+    views = ("corrupted", "corrupted")
 
     def head(self, heads: HeadBuilder) -> nn.Module:
         return heads.end_task()

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from aang_core import CorruptedRows, HeadBuilder, RowLosses
+from aang_core import CorruptedRows, HeadBuilder, Output, RowLosses
 
 
-class Denoise:
+class Denoise(Output):
     """Cross-entropy of the original token at every selected position.
 
     BERT, section 3.1 (Task #1); AANG, section 3, stage 4. Only the selected positions are decoded:

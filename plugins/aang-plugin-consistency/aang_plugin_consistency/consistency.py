@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from torch import Tensor, nn
 from torch.special import xlogy
 
-from aang_core import CorruptedRows, HeadBuilder, RowLosses, View, number_option
+from aang_core import CorruptedRows, HeadBuilder, Output, RowLosses, number_option
 from aang_plugin_consistency.both_views import BothViews, balance_option, threshold_option
 
 
-class Consistency:
+class Consistency(Output):
     """The end task's prediction for a corrupted text is that for the clean one (UDA).
 
     Xie et al., "Unsupervised Data Augmentation for Consistency Training" (NeurIPS 2020), equation 1
@@ -41,7 +41,7 @@ class Consistency:
         [0.0, 0.327...]
     """
 
-    views: tuple[View, ...] = ("clean", "corrupted")
+    views = ("clean", "corrupted")
 
     def __init__(
         self, *, temperature: float = 0.4, threshold: float = 0.8, balance: float = 0.0

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
-from aang_core import CorruptedRows, HeadBuilder, RowLosses, View
+from aang_core import CorruptedRows, HeadBuilder, Output, RowLosses
 from aang_plugin_consistency.both_views import BothViews, balance_option, threshold_option
 
 
-class PseudoLabel:
+class PseudoLabel(Output):
     """The class of a corrupted text is the one predicted for the clean one (FixMatch).
 
     Sohn et al., "FixMatch: Simplifying Semi-Supervised Learning with Consistency and Confidence"
@@ -39,7 +39,7 @@ class PseudoLabel:
         [0.0, 0.693...]
     """
 
-    views: tuple[View, ...] = ("clean", "corrupted")
+    views = ("clean", "corrupted")
 
     def __init__(self, *, threshold: float = 0.95, balance: float = 0.0) -> None:
         self.threshold = threshold_option(threshold)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import log_softmax
 
-from aang_core import CorruptedRows, HeadBuilder, RowLosses, View, number_option
+from aang_core import CorruptedRows, HeadBuilder, Output, RowLosses, number_option
 from aang_plugin_contrast.projection import Projection, similarities
 
 
-class SimCSE:
+class SimCSE(Output):
     """Two views of a text are alike, other texts are not (Gao et al., EMNLP 2021, eq. 4).
 
     The views differ in dropout and, with a transform that corrupts, in what it draws. With z and z'
@@ -30,7 +30,7 @@ class SimCSE:
     """
 
     couples_rows = True
-    views: tuple[View, ...] = ("corrupted", "corrupted")
+    views = ("corrupted", "corrupted")
 
     def __init__(self, *, temperature: float = 0.05) -> None:
         self.temperature = number_option(

@@ -11,6 +11,7 @@ from aang_core import (
     ConfigError,
     CorruptedRows,
     HeadBuilder,
+    Output,
     PluginError,
     RowLosses,
     View,
@@ -22,7 +23,7 @@ from aang_plugin_contrast.projection import Projection, similarities
 _log = logging.getLogger(__name__)
 
 
-class SupervisedContrast:
+class SupervisedContrast(Output):
     """Contrast between classes (Khosla et al., 2020, eq. 2; Gunel et al., ICLR 2021, eq. 2).
 
     For every row i, with z its projected first token on the unit sphere and P(i) the other rows of

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from aang import atomic_write, cache_folder
 
-from aang_core import DataContext, DataError, Example, number_option, whole_number_option
+from aang_core import Data, DataContext, DataError, Example, number_option, whole_number_option
 
 _FORMAT = 1
 """Increase when the same settings give other texts, so that old caches are not used."""
 
 
-class NeuralLm:
+class NeuralLm(Data):
     """Text written by a language model (AANG, Figure 1: the data of Electra).
 
     The texts depend only on these options, the seed of the run, the training text and the model.

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from aang_core import CorruptedRows, HeadBuilder, RowLosses
+from aang_core import CorruptedRows, HeadBuilder, Output, RowLosses
 
 
-class RealSynthetic:
+class RealSynthetic(Output):
     """For every ordinary token: was it replaced? Binary cross-entropy.
 
     ELECTRA, section 2 (the discriminator's loss); AANG, Figure 1 ("real / synthetic"). A token that

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from aang_core import ConfigError, CorruptedRows, HeadBuilder, RowLosses
+from aang_core import ConfigError, CorruptedRows, HeadBuilder, Output, RowLosses
 
 
-class NextToken:
+class NextToken(Output):
     """Cross-entropy of the token that comes next in the row's reading order.
 
     GPT, section 3.1 (equation 1), for left to right; ELMo, section 3.1, for both directions; XLNet,

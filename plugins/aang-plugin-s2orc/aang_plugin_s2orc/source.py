@@ -5,7 +5,15 @@ from collections.abc import Iterator
 from aang import find_files
 from aang.corpora import names_of_files
 
-from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, whole_number_option
+from aang_core import (
+    ConfigError,
+    Data,
+    DataContext,
+    DataError,
+    Example,
+    ReadReport,
+    whole_number_option,
+)
 from aang_plugin_s2orc.corpus import Corpus
 from aang_plugin_s2orc.endless import EndlessTexts
 from aang_plugin_s2orc.marks import Marks
@@ -15,7 +23,7 @@ EXTENSIONS = (".jsonl", ".ndjson", ".json", ".txt", ".gz", ".parquet")
 """Extensions of the files that are read in a folder."""
 
 
-class S2orc:
+class S2orc(Data):
     """Paragraphs of papers, lines of text files and rows of tables, named with ``--domain``.
 
     A paper yields the paragraphs of its abstract and body. If only its metadata is available, it

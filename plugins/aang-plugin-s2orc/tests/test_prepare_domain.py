@@ -184,9 +184,9 @@ def test_papers_of_the_acl_anthology(tmp_path: Path) -> None:
 
 
 FAULTY = """
-from aang_core import Example, RegisterPrimitive, hookimpl
+from aang_core import Data, Example, RegisterPrimitive, hookimpl
 
-class Faulty:
+class Faulty(Data):
     def __init__(self, fault: str = "raises"):
         self.fault = fault
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from aang_core import DataContext, DataError, Example
+from aang_core import Data, DataContext, DataError, Example
 
 
-class TaskData:
+class TaskData(Data):
     """The end task's training examples with their labels, in file order.
 
     Dev and test examples are never included: an objective that had seen their text would inflate
@@ -27,7 +27,7 @@ class TaskData:
         return context.train
 
 
-class EndTaskRows:
+class EndTaskRows(Data):
     """The same examples, but in every step those that the end task trains on in that step.
 
     An objective on them reads the encoder's output for the end task, so it needs no forward pass of

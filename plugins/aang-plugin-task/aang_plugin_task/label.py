@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 from torch import Tensor, nn
 
-from aang_core import CorruptedRows, HeadBuilder, PluginError, RowLosses
+from aang_core import CorruptedRows, HeadBuilder, Output, PluginError, RowLosses
 
 
-class Label:
+class Label(Output):
     """The label of a labelled text, predicted from the corrupted input.
 
     With the end task's labels it is AANG, section 3 (the family O = E_O) and section 6; with those

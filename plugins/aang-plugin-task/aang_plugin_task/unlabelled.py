@@ -4,10 +4,18 @@ from collections.abc import Iterable, Iterator
 
 from aang.corpora import RepeatedTexts
 
-from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, whole_number_option
+from aang_core import (
+    ConfigError,
+    Data,
+    DataContext,
+    DataError,
+    Example,
+    ReadReport,
+    whole_number_option,
+)
 
 
-class Unlabelled:
+class Unlabelled(Data):
     """The texts of ``--unlabelled``: of the end task's own distribution, without labels.
 
     AANG has none of these: its in-domain text (section 3, stage 1) resembles the task's, but its

@@ -6,13 +6,21 @@ from typing import Literal, get_args
 
 from aang import find_files, read_text_lines
 
-from aang_core import ConfigError, DataContext, DataError, Example, ReadReport, whole_number_option
+from aang_core import (
+    ConfigError,
+    Data,
+    DataContext,
+    DataError,
+    Example,
+    ReadReport,
+    whole_number_option,
+)
 
 Unit = Literal["auto", "line", "paragraph"]
 _EXTENSIONS = (".txt", ".text", ".md", ".rst", ".gz")
 
 
-class OutOfDomain:
+class OutOfDomain(Data):
     """Generic text (AANG, Figure 1: the data of BERT, GPT, XLNet and ELMo).
 
     Args:

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from aang_core import CorruptedRows, HeadBuilder, RowLosses
+from aang_core import CorruptedRows, HeadBuilder, Output, RowLosses
 
 
-class TfIdf:
+class TfIdf(Output):
     """Squared error of each ordinary token's TF-IDF in its row.
 
     AANG, section 3, stage 4, which leaves the weighting open. Here tf is the token's count in the

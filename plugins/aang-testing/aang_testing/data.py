@@ -8,9 +8,9 @@ from typing import Any
 
 from aang.assembly.plan import READ_BY
 
-from aang_core.contracts import ANY_LABEL, CLASS_NAME, check_example, expect
+from aang_core.contracts import ANY_LABEL, CLASS_NAME, check_example, expect, expect_base
 from aang_core.errors import DataError
-from aang_core.objectives.stages import Data, DataContext, Example, Label, StreamingData
+from aang_core.objectives.stages import Data, DataContext, Example, Label
 from aang_testing.expectation import only_generator_draws
 from aang_testing.streams import read_stream
 
@@ -33,6 +33,7 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
     Raises:
         AssertionError: a check failed; it says what was expected and found.
     """
+    expect_base(data, Data)
     traits = frozenset(provides)
     with sample_context() as context:
         with only_generator_draws("examples"):
@@ -40,14 +41,14 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
         again = _examples(data, context)
         expect(bool(first), "examples of a small task", "some", "none")
         streamed: list[Example] = []
-        if isinstance(data, StreamingData) and data.buffer is not None:
+        if data.buffer is not None:
             streamed = read_stream(data, context, len(first))
     known = {example.label for example in context.train}
     for i, example in enumerate(first):
         _check_example(example, f"example {i}", traits, known)
     for i, example in enumerate(streamed):
         _check_example(example, f"text {i} of the stream", traits, known)
-    if getattr(data, "of_end_task", False) or getattr(data, "of_step", False):
+    if data.of_end_task or data.of_step:
         expect(
             first == list(context.train),
             "examples of data that says it is the end task's own",

@@ -5,8 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor, nn
 
-from aang_core.contracts import check_hits, check_losses, check_targets, expect, unchanged
-from aang_core.objectives.stages import CorruptedRows, CountsHits, Output
+from aang_core.contracts import (
+    check_hits,
+    check_losses,
+    check_targets,
+    expect,
+    expect_base,
+    unchanged,
+)
+from aang_core.objectives.stages import CorruptedRows, Output
 from aang_core.tasks.task import RowLosses
 from aang_testing.expectation import PROPERTY, only_generator_draws
 from aang_testing.heads import HIDDEN_SIZE, SmallHeads
@@ -27,11 +34,12 @@ def check_output(output: Output, labelled: bool = True, kind: str = SINGLE) -> N
     Raises:
         AssertionError: a check failed; it says what was expected and found.
     """
+    expect_base(output, Output)
     heads = SmallHeads(kind)
     first, second = output.head(heads), output.head(heads)
     expect(isinstance(first, nn.Module), "head", "a torch module", type(first).__name__)
     expect(first is not second, "a second call of head", "a new module", "the same one")
-    views = len(getattr(output, "views", ("corrupted",)))
+    views = len(output.views)
     rows = selected_rows(labelled, views, kind)
     # In half precision losses are, and counts must not be, of another dtype.
     hidden = torch.zeros((*rows.original.shape, HIDDEN_SIZE), dtype=torch.bfloat16)
@@ -71,9 +79,10 @@ def _check_contract(output: Output, head: nn.Module, rows: CorruptedRows, seed: 
     hidden = torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
     with unchanged({"hidden": hidden.detach(), **targets}):
         losses = check_losses(output.losses(head, hidden, targets), hidden)
-        if isinstance(output, CountsHits):
-            check_hits(output.hits(head, hidden, targets), losses.counts)
-    coupled = rows.views > 1 or bool(getattr(output, "couples_rows", False))
+        hits = output.hits(head, hidden, targets)
+    if hits is not None:
+        check_hits(hits, losses.counts)
+    coupled = rows.views > 1 or output.couples_rows
     _check_gradients(losses, hidden, rows.real, coupled)
     return int(losses.counts.sum())
 

@@ -5,14 +5,14 @@ from typing import Any
 
 from aang_core.contracts import expect
 from aang_core.errors import DataError
-from aang_core.objectives.stages import DataContext, Example, StreamingData, TextStream
+from aang_core.objectives.stages import Data, DataContext, Example, TextStream
 from aang_testing.expectation import expect_json, only_generator_draws
 
 MOST = 200
 """Most texts of a pass that are read: a corpus of its own may be of any size."""
 
 
-def read_stream(data: StreamingData, context: DataContext, texts: int) -> list[Example]:
+def read_stream(data: Data, context: DataContext, texts: int) -> list[Example]:
     """Read more than two passes of a stream, and resume it at several places.
 
     Args:
@@ -50,7 +50,7 @@ def read_stream(data: StreamingData, context: DataContext, texts: int) -> list[E
     return read
 
 
-def _opened(data: StreamingData, context: DataContext) -> TextStream:
+def _opened(data: Data, context: DataContext) -> TextStream:
     stream: Any = data.stream(context)
     for method in ("__next__", "state_dict", "load_state_dict"):
         found = f"{type(stream).__name__}, which has none"

@@ -8,7 +8,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aang_core.contracts import ContractError, expect
+from aang_core.contracts import ContractError, expect, expect_base
 from aang_core.tasks.weighting import TaskCard, Weighter, lacks_observe, problem_of_sum
 from aang_core.tasks.workbench import Signal, StepSignals
 from aang_testing.expectation import PROPERTY, expect_json
@@ -75,6 +75,7 @@ def _bench(
 
 
 def _check_declarations(weighter: Weighter) -> None:
+    expect_base(weighter, Weighter)
     strange = set(weighter.signals) - set(get_args(Signal))
     expect(not strange, "signals", f"some of {get_args(Signal)}", sorted(strange))
     uses = weighter.uses_auxiliaries
@@ -87,7 +88,7 @@ def _check_declarations(weighter: Weighter) -> None:
 def _check_last_round(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None:
     """A round takes ``round_steps`` steps, or as many as the run has left."""
     weighter = factory(cards[0], cards[1:])
-    steps = getattr(weighter, "round_steps", None)
+    steps = weighter.round_steps
     if steps is None:
         return
     whole = isinstance(steps, int) and not isinstance(steps, bool) and steps > 0
@@ -131,11 +132,7 @@ def _check_rounds(
             _expect_usable(coefficients, f"coefficients of a {what}")
     for coefficients in bench.coefficients:
         expect(end in coefficients, "tasks of a step", "the end task too", [*coefficients])
-        _expect_sum(
-            coefficients,
-            "coefficients of a step",
-            normalised=getattr(weighter, "normalised", True),
-        )
+        _expect_sum(coefficients, "coefficients of a step", normalised=weighter.normalised)
 
 
 def _check_state(factory: Factory, cards: Sequence[TaskCard], seed: int) -> None:

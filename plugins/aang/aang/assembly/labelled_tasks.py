@@ -17,7 +17,7 @@ from aang.corpora.places import task_name
 from aang.task_types.cells import mostly_fractions
 from aang.task_types.single_label import ONE_CLASS
 from aang_core.errors import ConfigError, DataError, UnknownNameError
-from aang_core.objectives.stages.data import DataContext, Example, ReadReport
+from aang_core.objectives.stages.data import Data, DataContext, Example, ReadReport
 from aang_core.plugins.primitive import CORE, Origin, Primitive
 from aang_core.plugins.registry import Registry
 
@@ -43,7 +43,7 @@ class TaskFiles:
     skip_bad_rows: bool = False
 
 
-class LabelledFile:
+class LabelledFile(Data):
     """The data of an auxiliary task: texts with their own labels, from one file.
 
     Args:

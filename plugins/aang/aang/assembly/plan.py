@@ -16,7 +16,7 @@ from aang_core.objectives.objective import Objective
 from aang_core.objectives.space import Space, load_space
 from aang_core.plugins.primitive import CORE, Primitive
 from aang_core.plugins.registry import ONE_CLASS, Registry, did_you_mean
-from aang_core.tasks.weighting import require_several_draws
+from aang_core.tasks.weighting import Weighter, require_several_draws
 
 if TYPE_CHECKING:
     from aang.assembly.labelled_tasks import TaskFiles
@@ -113,13 +113,15 @@ class Plan:
 
     def _loaded(self) -> "Plan":
         """Import what is trained, and check the options that this decides about."""
-        weighter, draws = self.weighter.load(), self.config.draws_per_step
+        target, draws = self.weighter.load(), self.config.draws_per_step
+        weighter = Weighter  # What a function makes is not known before it is called.
+        if isinstance(target, type) and issubclass(target, Weighter):
+            weighter = target
         require_several_draws(
             *(weighter, draws, f"--draws-per-step {draws}"),
             called=f"--weighter {self.config.weighter}",
         )
-        alone = not getattr(weighter, "uses_auxiliaries", True)
-        plan = replace(self, objectives=()) if alone else self
+        plan = self if weighter.uses_auxiliaries else replace(self, objectives=())
         # A weighter that trains the end task alone ignores the space, and so its options: a recipe
         # may have both.
         for name in self.config.set:

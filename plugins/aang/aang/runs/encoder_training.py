@@ -32,7 +32,6 @@ from aang.runs.training import (
     trained_alone,
 )
 from aang.task_types.metrics import LOG_LIKELIHOOD
-from aang_core.contracts import CheckedOutput
 from aang_core.errors import DataError
 from aang_core.fitting import TrainingSettings
 from aang_core.gradients.passes import Passes
@@ -173,9 +172,10 @@ def held_out_scores(
         features = passes.features(batch)
         losses = passes.losses(task, task.head, features, batch)
         parts.append(RowLosses(losses.sums.float(), losses.counts))
-        if isinstance(output, CheckedOutput) and output.counts_hits:
-            with passes.autocast():
-                hits.append(output.hits(task.head, features, batch.targets))
+        with passes.autocast():
+            right = output.hits(task.head, features, batch.targets)
+        if right is not None:
+            hits.append(right)
     pooled = RowLosses.pool(parts)
     found = {METRIC: -float(pooled.mean())}
     if hits:
