@@ -268,7 +268,7 @@ class Registry:
         dev_heads: the dev heads.
         task_types: the kinds of end task.
         tasks: the end tasks that plug-ins bring.
-        tasks: the end tasks that plug-ins bring.
+        candidates: the ways to a classifier that ``aang best`` tries.
         options: the options that plug-ins add to ``aang train``.
         hooks: implementations of the hooks that are called after loading.
 
