@@ -69,6 +69,28 @@ class LabelledTask:
                 content.update(hashable(example))
         return content.hexdigest()[:32]
 
+    def part_with(self, example: Example) -> str | None:
+        """``dev`` or ``test``, if the text is in one of them, whatever its case and spaces.
+
+        An objective that had seen such a text would inflate the score. In tasks over pairs, both
+        texts have to be the same.
+
+        Examples:
+            >>> from aang_core import Example
+            >>> from aang.corpora import LabelledTask
+            >>> train = (Example("It rains.", label="bad"),)
+            >>> dev = (Example("It snows.", label="good"),)
+            >>> task = LabelledTask("mood", train, dev, (), ("bad", "good"))
+            >>> task.part_with(Example("it  snows.")), task.part_with(Example("It rains."))
+            ('dev', None)
+        """
+        return self._held_out.get(text_key(example))
+
+    @cached_property
+    def _held_out(self) -> dict[tuple[str, str | None], str]:
+        parts = {"dev": self.dev, "test": self.test}
+        return {text_key(example): part for part in parts for example in parts[part]}
+
 
 @dataclass(frozen=True)
 class TaskWithTexts:
@@ -241,38 +263,6 @@ def split_dev(
     for index in singles:
         report.add("class with a single example, so absent from dev", train.places[index])
     return train.part(sorted([*kept, *singles])), train.part(sorted(drawn))
-
-
-class HeldOutTexts:
-    """Recognises the texts of dev and test, whatever their case and spaces.
-
-    An objective that had seen such a text would inflate the score. In tasks over pairs, both texts
-    have to be the same.
-
-    Args:
-        task: the end task.
-
-    Examples:
-        >>> from aang_core import Example
-        >>> from aang.corpora import LabelledTask
-        >>> from aang.corpora.labelled_task import HeldOutTexts
-        >>> train, dev = (Example("It rains.", label="bad"),), (Example("It snows.", label="good"),)
-        >>> held_out = HeldOutTexts(LabelledTask("mood", train, dev, (), ("bad", "good")))
-        >>> held_out.part_of(Example("it  snows.")), held_out.part_of(Example("It rains."))
-        ('dev', None)
-    """
-
-    def __init__(self, task: LabelledTask) -> None:
-        self._task = task
-
-    def part_of(self, example: Example) -> str | None:
-        """``dev`` or ``test``, if the text is in one of them."""
-        return self._parts.get(text_key(example))
-
-    @cached_property
-    def _parts(self) -> dict[tuple[str, str | None], str]:
-        parts = {"dev": self._task.dev, "test": self._task.test}
-        return {text_key(example): part for part in parts for example in parts[part]}
 
 
 def overlaps(parts: Mapping[str, Sequence[Example]]) -> dict[tuple[str, str], int]:
