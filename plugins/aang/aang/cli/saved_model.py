@@ -36,9 +36,8 @@ class ClassifierOptions(Section):
         Raises:
             AangError: there is no such model or device, or it is of an unknown kind.
         """
-        from aang.runs.devices import on_usable_cores
+        from aang.runs.devices import choose_device, on_usable_cores
         from aang.runs.predict import Predictor
-        from aang.runs.training import choose_device
 
         click.get_current_context().with_resource(on_usable_cores())
         return Predictor.load(

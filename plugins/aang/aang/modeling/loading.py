@@ -18,7 +18,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from aang.modeling.model_folder import refuse_other_folders
+from aang.corpora.places import refuse_other_folders
 from aang.modeling.whole_model import refuse_untrained_classifier
 from aang.progress_bars import no_model_bars
 from aang.task_types.task_type import Pipeline

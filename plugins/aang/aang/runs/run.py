@@ -334,8 +334,8 @@ class Run:
 
     def _predictor(self, trust_remote_code: bool) -> "Predictor":
         """The classifier, loaded once."""
+        from aang.runs.devices import choose_device
         from aang.runs.predict import Predictor
-        from aang.runs.training import choose_device
 
         if not self._loaded:
             device = choose_device("auto")
