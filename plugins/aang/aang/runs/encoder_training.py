@@ -32,7 +32,6 @@ from aang.runs.training import (
     trained_alone,
 )
 from aang.task_types.metrics import LOG_LIKELIHOOD
-from aang_core.contracts import CheckedOutput
 from aang_core.errors import DataError
 from aang_core.fitting import TrainingSettings
 from aang_core.gradients.passes import Passes
@@ -49,6 +48,9 @@ METRIC = LOG_LIKELIHOOD
 ACCURACY = "accuracy"
 """Share of the targets that the head predicts correctly, for outputs that count hits."""
 
+EVALUATED_AT_ONCE = 64
+"""Held-out rows in a pass through the encoder."""
+
 
 @dataclass(frozen=True)
 class EncoderRows:
@@ -61,8 +63,8 @@ class EncoderRows:
     """
 
     task: ObjectiveTask
-    train: Task
-    held_out: Task
+    train: "ObjectiveTask | RowSubset"
+    held_out: "ObjectiveTask | RowSubset"
 
 
 def encoder_settings(
@@ -153,9 +155,7 @@ def trained_encoder(
 
 
 @torch.inference_mode()
-def held_out_scores(
-    passes: Passes, rows: EncoderRows, *, seed: int, batch_size: int = 64
-) -> Mapping[str, float]:
+def held_out_scores(passes: Passes, rows: EncoderRows, *, seed: int) -> Mapping[str, float]:
     """Mean log-likelihood of the targets, and the share of them that is predicted correctly.
 
     The same seed gives the same targets.
@@ -168,12 +168,12 @@ def held_out_scores(
     parts: list[RowLosses] = []
     hits: list[Tensor] = []
     output = rows.task.output
-    for indices in _by_length(task).split(batch_size):
+    for indices in torch.argsort(task.lengths, stable=True).split(EVALUATED_AT_ONCE):
         batch = task.batch(indices, generator).to(device)
         features = passes.features(batch)
         losses = passes.losses(task, task.head, features, batch)
         parts.append(RowLosses(losses.sums.float(), losses.counts))
-        if isinstance(output, CheckedOutput) and output.counts_hits:
+        if output.counts_hits:
             with passes.autocast():
                 hits.append(output.hits(task.head, features, batch.targets))
     pooled = RowLosses.pool(parts)
@@ -181,11 +181,6 @@ def held_out_scores(
     if hits:
         found[ACCURACY] = float(torch.cat(hits).sum() / pooled.counts.sum().clamp(min=1))
     return found
-
-
-def _by_length(task: Task) -> Tensor:
-    lengths = task.lengths
-    return torch.arange(len(task)) if lengths is None else torch.argsort(lengths, stable=True)
 
 
 class RowSubset(Task):
@@ -196,15 +191,14 @@ class RowSubset(Task):
         rows: int64 indices of its rows.
     """
 
-    def __init__(self, task: Task, rows: Tensor) -> None:
+    def __init__(self, task: ObjectiveTask, rows: Tensor) -> None:
         self.name, self.head, self.factors = task.name, task.head, task.factors
         self._task = task
         self._rows = rows
 
     @property
-    def lengths(self) -> Tensor | None:
-        lengths = self._task.lengths
-        return None if lengths is None else lengths[self._rows]
+    def lengths(self) -> Tensor:
+        return self._task.lengths[self._rows]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -303,7 +297,7 @@ def _got_worse(stage: str, before: float, after: float) -> dict[str, str]:
     }
 
 
-def _hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
+def _hold_out(task: ObjectiveTask, seed: int) -> tuple[ObjectiveTask | RowSubset, RowSubset]:
     """Split the rows, by ``seed``, into rows to train on and held-out rows.
 
     The held-out rows of a stream come from its first block, and training starts after that block.
