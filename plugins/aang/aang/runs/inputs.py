@@ -93,6 +93,7 @@ def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) ->
     """
     streamed = {name: rows.digest for name, rows in assembly.streams.items()}
     plan, tokenizer = assembly.sources.plan, assembly.model.tokenizer
+    vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()))
     stages = [stage.objective for stage in plan.pretraining]
     config = assembly.config
     used = {p.key: p for o in (*stages, *plan.objectives) for p in o.primitives if p.options}
@@ -103,7 +104,7 @@ def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) ->
         data=assembly.reader.digests() | streamed,
         classes=list(assembly.sources.task.labels),
         encoder=_digest_of_weights(assembly.model.body),
-        tokenizer=_digest_of_text(json.dumps(sorted(tokenizer.get_vocab().items()))),
+        tokenizer=hashlib.sha256(vocabulary.encode()).hexdigest()[:32],
         tokenization=tokenizer_digest(tokenizer),
         threads=min(torch.get_num_threads(), _MOST_THREADS),
         processes=processes.size,
@@ -369,7 +370,3 @@ def _digest_of_weights(module: nn.Module) -> str:
         data = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
         content.update(f"{name} {tuple(value.shape)} {zlib.crc32(data)}\n".encode())
     return content.hexdigest()[:32]
-
-
-def _digest_of_text(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
