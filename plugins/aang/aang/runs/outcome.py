@@ -61,7 +61,7 @@ def evaluation(assembly: Assembly) -> tuple[Evaluation, TaskType]:
     Returns:
         The evaluation, and the kind of task with what was chosen on dev for its predictions.
     """
-    model = Classifier(assembly.model.body, assembly.model.classifier)
+    model = Classifier(assembly.model)
     labels, logits = assembly.dev.truth(), predict(model, assembly.dev)
     task_type = assembly.sources.task.task_type.tuned(labels, logits, assembly.config.metric)
     test = None

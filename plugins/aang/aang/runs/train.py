@@ -1,7 +1,7 @@
 """A whole run, from its sources to a complete run folder."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -130,14 +130,12 @@ def _finished(
 ) -> Run:
     """Write what is left of the run folder once model and evaluation are written."""
     logs = {n: summary(folder.path / n)["sha256"] for n in (DevScores.file, Round.file)}
-    further: dict[str, Any] = {"logs": logs}
-    # A run whose test logits are asked for is one of many on the same rows, which need one control.
-    many = sources.config.test_predictions
     config, task = sources.config, sources.task
     task = replace(task, dev=tuple(hold_out(task, config.meta_fraction, config.seed)[0]))
-    if controls := {} if many else controls_of(task, config.metric, report):
-        further["controls"] = controls
-    result = result.model_copy(update=further)
+    # A run whose test logits are asked for is one of many on the same rows, which need one control.
+    controls = {} if config.test_predictions else controls_of(task, config.metric, report)
+    given = {"controls": controls} if controls else {}
+    result = result.model_copy(update={"logs": logs, **given})
     run = Run.about_to_finish(folder.path, result)
     folder.write_text("model/README.md", card_of(run))
     failures = list(after_training(plugins.registry, run))
@@ -226,7 +224,7 @@ def train_and_evaluate(
     told: list[Observer] = [_Log(folder, config.weighter), cost, *plugins, *watching]
     if config.test_predictions and assembly.test is not None:
         logs.append(LogitsOnTest.file)
-        told.append(_TestLog(folder, assembly, assembly.test, processes))
+        told.append(_TestLog(folder, Classifier(model), assembly.test, processes))
     checkpointer = checkpoints_in(folder, ".", config, during, logs)
     trainer = build_trainer(assembly, during.device, told, checkpointer, processes)
     checkpointer.load(trainer)
@@ -285,16 +283,14 @@ class _Log(ScoresLog):
         append_line(self._folder, line)
 
 
+@dataclass
 class _TestLog:
     """Writes ``test_predictions.jsonl``; all processes share the rows, and the first one writes."""
 
-    def __init__(
-        self, folder: RunFolder, assembly: Assembly, test: TokenRows, processes: Processes
-    ) -> None:
-        self._folder = folder
-        self._classifier = Classifier(assembly.model.body, assembly.model.classifier)
-        self._test = test
-        self._processes = processes
+    folder: RunFolder
+    classifier: Classifier
+    test: TokenRows
+    processes: Processes
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         """Does nothing."""
@@ -302,10 +298,10 @@ class _TestLog:
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
     ) -> None:
-        logits = predict(self._classifier, self._test, processes=self._processes)
+        logits = predict(self.classifier, self.test, processes=self.processes)
         if not logits.isfinite().all():
             raise NumericalError(
                 f"step {step}: the model computes NaN or infinity for test rows: training has "
                 "diverged; lower the learning rate"
             )
-        append_line(self._folder, LogitsOnTest(step=step, logits=logits.tolist()))
+        append_line(self.folder, LogitsOnTest(step=step, logits=logits.tolist()))

@@ -353,7 +353,7 @@ def score_rows(
         precision: of the forward passes.
     """
     task_type, labels = assembly.end_task.task_type, rows.truth(part)
-    classifier = Classifier(assembly.model.body, assembly.model.classifier)
+    classifier = Classifier(assembly.model)
     with Passes(assembly.model.body, precision).autocast():
         logits = predict(classifier, rows, processes=processes, part=part)
     loss = task_type.losses(logits.float(), labels).mean()
