@@ -1,6 +1,6 @@
 """Models and tokenizers from folders or from the hub, with errors that say what to do."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -101,8 +101,8 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
 
 
 def load_weights(
-    auto: Any, source: str, config: PreTrainedConfig, *, trust_remote_code: bool = False
-) -> tuple[PreTrainedModel, Collection[str], Collection[str]]:
+    auto: Any, source: str, config: PreTrainedConfig, trust_remote_code: bool
+) -> tuple[PreTrainedModel, set[str], set[str]]:
     """A model, and the names of its parameters that ``source`` lacks, or has in another shape."""
     # By default transformers uses torch's fused attention if the model supports it, else eager.
     model, info = auto.from_pretrained(
@@ -114,7 +114,7 @@ def load_weights(
         # The end task's head in the folder may be for another number of classes.
         ignore_mismatched_sizes=auto is not AutoModelForMaskedLM,
     )
-    return model, info["missing_keys"], {name for name, *_ in info["mismatched_keys"]}
+    return model, set(info["missing_keys"]), {name for name, *_ in info["mismatched_keys"]}
 
 
 def refuse_decoders(source: str, config: PreTrainedConfig) -> None:

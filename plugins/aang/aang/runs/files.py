@@ -85,9 +85,9 @@ def write_part(folder: RunFolder, part: FilePart, place: str = ".") -> None:
     folder.write_json(str(Path(place, part.file)), part.document())
 
 
-def append_line(folder: RunFolder, line: FilePart, place: str = ".") -> None:
-    """Append ``line`` to its log, in the folder ``place`` of the run."""
-    folder.append(str(Path(place, line.file)), line.document())
+def append_line(folder: RunFolder, line: FilePart) -> None:
+    """Append ``line`` to its log."""
+    folder.append(line.file, line.document())
 
 
 class ScoresLog:

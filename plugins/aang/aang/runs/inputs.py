@@ -25,7 +25,6 @@ from aang.assembly.sources import Sources
 from aang.config.paths import NAMES_OF_SOURCES
 from aang.corpora.places import find_files, names_of_files
 from aang.corpora.tokenizer import tokenizer_digest
-from aang.corpora.train_draw import TrainDraw
 from aang.runs.devices import on_usable_cores
 from aang.runs.files import read_part
 from aang.runs.schema import FilePart, PluginsUsed, PluginUsed, TrainRows
@@ -243,17 +242,16 @@ def threads_of(recorded: Inputs | None, device: torch.device) -> AbstractContext
     return on_usable_cores(recorded.threads)
 
 
-def recorded_draw(folder: Path) -> TrainDraw | None:
+def recorded_draw(folder: Path) -> TrainRows | None:
     """The training rows that the run in ``folder`` has drawn; None if it trained on all rows.
 
     Raises:
         DataError: the record is damaged.
     """
     try:
-        found = read_part(TrainRows, folder)
+        return read_part(TrainRows, folder)
     except FileNotFoundError:
         return None
-    return TrainDraw(tuple(found.rows), found.of, found.digest)
 
 
 def plugins_used(plugins: Plugins, sources: Sources, changes: Sequence[str]) -> PluginsUsed:
