@@ -73,8 +73,6 @@ class LabelledFile:
         """
         skip, report = self._files.skip_bad_rows, context.report
         rows = read_rows(self._files.train, self._columns, report, skip_bad_rows=skip)
-        if not rows.examples:
-            raise DataError(f"{rows.source}: it contains no examples.")
         usable = []
         for example, where in zip(rows.examples, rows.places, strict=True):
             if part := self._held_out(example):

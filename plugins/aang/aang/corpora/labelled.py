@@ -68,8 +68,8 @@ def read_rows(
         skip_bad_rows: Leave out rows that lack a text or a label, and count them in the report.
 
     Raises:
-        DataError: The file cannot be read, a column is missing, a text or label is missing or of
-            the wrong type; the message names the line.
+        DataError: The file cannot be read or has no example, a column is missing, a text or label
+            is missing or of the wrong type; the message names the line.
     """
     table = read_table(source, columns.names())
     blank = task_type.empty_is_label
@@ -145,6 +145,8 @@ def examples_of(
         pair = None if columns.text_pair is None else text_of(cells[columns.text_pair])
         examples.append(Example(text, pair, label))
         places.append(where)
+    if not examples:
+        raise DataError(f"{table.source}: it contains no examples.")
     return LabelledRows(table.source, tuple(examples), tuple(places), table.left_out)
 
 

@@ -185,9 +185,6 @@ def load_task(
         for part in ("dev", "test")
         if part in parts
     }
-    for read in rows.values():
-        if not read.examples:
-            raise DataError(f"{read.source}: it contains no examples.")
     option = columns.option("label")
     kind = kind.fitted(rows["train"].labels, rows["train"].source, option, report)
     kind = know_unseen(kind, [(n, rows[n]) for n in rows if n != "train"], report, option)

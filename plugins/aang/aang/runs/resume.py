@@ -61,20 +61,14 @@ def unfinished(out: Path, registry: Registry, **over: Any) -> TrainConfig:
     refuse_if_locked(out)
     config = recorded_config(out / "config.yaml", registry, **over, out=out)
 
-    def here(name: str, place: str | Path) -> Path | None:
+    def here(name: str, place: str | Path) -> str | Path:
         recorded, own = Path(place), out.absolute() / copy_of(name)
         is_copy = recorded.is_absolute() and recorded.match(copy_of(name))
-        return own if is_copy and own.is_file() and not recorded.exists() else None
+        return own if is_copy and own.is_file() and not recorded.exists() else place
 
-    found: dict[str, Any] = {}
-    for name in PARTS:
-        path = getattr(config, name)
-        if path is not None:
-            found[name] = here(name, path) or path
-    for name in TEXTS:
-        places = getattr(config, name)
-        found[name] = tuple(str(here(name, place) or place) for place in places)
-    return config.model_copy(update=found)
+    parts = {name: here(name, path) for name in PARTS if (path := getattr(config, name))}
+    texts = {name: tuple(str(here(name, p)) for p in getattr(config, name)) for name in TEXTS}
+    return config.model_copy(update={**parts, **texts})
 
 
 def copy_of(name: str) -> str:

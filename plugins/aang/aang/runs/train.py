@@ -91,9 +91,7 @@ def train_run(
         assembly, report, statistics = prepare(sources, during)
         now = inputs.inputs_of(assembly, device, processes)
         inputs.refuse_other_inputs(now, processes)
-        changed: inputs.Inputs | None = now
-        if before is not None:
-            changed = inputs.accepted(out, before, now, accept_changes, during.say)
+        changed = inputs.accepted(out, before, now, accept_changes, during.say) if before else now
         with (
             during.interruption.deferred(),
             opened(
