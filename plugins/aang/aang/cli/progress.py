@@ -13,11 +13,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from aang.progress_bars import no_dataset_bars, no_model_bars
-from aang.runs.encoder_training import METRIC
 from aang.runs.outcome import peak_memory_bytes
 from aang.runs.summary import duration
 from aang.runs.training import Observe
-from aang.task_types.metrics import shown_score
+from aang.task_types.metrics import LOG_LIKELIHOOD, shown_score
 from aang_core.cli.output import echo, one_line
 from aang_core.tasks.workbench import END_TASK
 
@@ -62,7 +61,7 @@ class TrainingProgress:
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
     ) -> None:
-        part = "held-out" if self._metric == METRIC else "dev"
+        part = "held-out" if self._metric == LOG_LIKELIHOOD else "dev"
         self._score = f"{part} {self._metric} {shown_score(dev[self._metric], self._metric)}"
         self._score += " (best)" if best else ""
         self.step, self._losses = step, _in_words(losses)

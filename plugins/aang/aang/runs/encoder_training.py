@@ -43,8 +43,6 @@ from aang_core.training.bench import RunTasks
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.trainer import Schedule, Watching
 
-METRIC = LOG_LIKELIHOOD
-"""Mean log-likelihood of the targets in held-out texts, in nats."""
 ACCURACY = "accuracy"
 """Share of the targets that the head predicts correctly, for outputs that count hits."""
 
@@ -82,7 +80,7 @@ def encoder_settings(
         config,
         replace(base_optimizer(config), lr=pace.lr, head_lr=pace.head_lr),
         # No early stopping: held-out scores choose nothing.
-        Schedule(steps, pace.eval_every, sys.maxsize, METRIC, keep_best=False),
+        Schedule(steps, pace.eval_every, sys.maxsize, LOG_LIKELIHOOD, keep_best=False),
         pace.batch_size,
     )
 
@@ -177,7 +175,7 @@ def held_out_scores(passes: Passes, rows: EncoderRows, *, seed: int) -> Mapping[
             with passes.autocast():
                 hits.append(output.hits(task.head, features, batch.targets))
     pooled = RowLosses.pool(parts)
-    found = {METRIC: -float(pooled.mean())}
+    found = {LOG_LIKELIHOOD: -float(pooled.mean())}
     if hits:
         found[ACCURACY] = float(torch.cat(hits).sum() / pooled.counts.sum().clamp(min=1))
     return found
@@ -261,7 +259,7 @@ def pretrain(
     torch.manual_seed(sources.config.seed)
     model = load_model(sources, reader.tokenizer, stage.name)
     rows = ready(sources, stage, reader, model)
-    observers = during.observe(stage.name, stage.settings.steps, METRIC)
+    observers = during.observe(stage.name, stage.settings.steps, LOG_LIKELIHOOD)
     with trained_encoder(
         model.body.to(during.device),
         rows,
@@ -280,7 +278,7 @@ def pretrain(
                 "texts": {"train": len(rows.train), "held_out": len(rows.held_out)},
                 **trained,
                 "model": f"{place}/model",
-                **_got_worse(stage.name, **trained[METRIC]),
+                **_got_worse(stage.name, **trained[LOG_LIKELIHOOD]),
             }
         )
         write_part(folder, result, place)

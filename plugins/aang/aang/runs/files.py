@@ -33,6 +33,14 @@ def read_part(kind: type[FileT], folder: Path) -> FileT:
     return _parsed(kind, _text(path), str(path))
 
 
+def part_if_there(kind: type[FileT], folder: Path) -> FileT | None:
+    """Like :func:`read_part`, but None if there is no such file."""
+    try:
+        return read_part(kind, folder)
+    except FileNotFoundError:
+        return None
+
+
 def read_lines(kind: type[FileT], folder: Path) -> list[FileT]:
     """Read all lines of the log that ``kind`` describes; raises like :func:`read_part`."""
     path = folder / kind.file
@@ -197,9 +205,8 @@ def check_model(run: Path, model: Path) -> None:
     Raises:
         DataError: a file has changed or is missing; the message names it.
     """
-    try:
-        recorded = read_part(ModelFiles, run)
-    except FileNotFoundError:
+    recorded = part_if_there(ModelFiles, run)
+    if recorded is None:
         return
     for name in recorded.files:
         inside(model, name)

@@ -12,6 +12,7 @@ import platform
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -26,7 +27,7 @@ from aang.config.paths import NAMES_OF_SOURCES
 from aang.corpora.places import find_files, names_of_files
 from aang.corpora.tokenizer import tokenizer_digest
 from aang.runs.devices import on_usable_cores
-from aang.runs.files import read_part
+from aang.runs.files import part_if_there
 from aang.runs.schema import FilePart, PluginsUsed, PluginUsed, TrainRows
 from aang_core.errors import DataError
 from aang_core.objectives.stages import ReadReport
@@ -123,15 +124,13 @@ def recorded_inputs(folder: Path) -> Inputs | None:
     Raises:
         DataError: the record is damaged, or missing although the run has checkpoints.
     """
-    try:
-        return read_part(Inputs, folder)
-    except FileNotFoundError:
-        if any(folder.glob("**/checkpoints/*")):
-            raise DataError(
-                f"--resume {folder}: {Inputs.file} is missing, so there is no record of the "
-                "data and options that the run began with; start a new run"
-            ) from None
-        return None
+    recorded = part_if_there(Inputs, folder)
+    if recorded is None and any(folder.glob("**/checkpoints/*")):
+        raise DataError(
+            f"--resume {folder}: {Inputs.file} is missing, so there is no record of the data and "
+            "options that the run began with; start a new run"
+        )
+    return recorded
 
 
 def accepted(
@@ -248,10 +247,7 @@ def recorded_draw(folder: Path) -> TrainRows | None:
     Raises:
         DataError: the record is damaged.
     """
-    try:
-        return read_part(TrainRows, folder)
-    except FileNotFoundError:
-        return None
+    return part_if_there(TrainRows, folder)
 
 
 def plugins_used(plugins: Plugins, sources: Sources, changes: Sequence[str]) -> PluginsUsed:
@@ -269,13 +265,7 @@ def plugins_used(plugins: Plugins, sources: Sources, changes: Sequence[str]) -> 
         primitives[f"engine/{engine.name}"] = engine.origin.distribution
     return PluginsUsed(
         plugins=[
-            PluginUsed(
-                distribution=record.origin.distribution,
-                version=record.origin.version,
-                entry_point=record.origin.entry_point,
-                status=record.status,
-            )
-            for record in plugins.records
+            PluginUsed(**asdict(record.origin), status=record.status) for record in plugins.records
         ],
         primitives=primitives,
         changes=list(changes),
@@ -293,11 +283,11 @@ def plugin_changes(out: Path, installed: Plugins) -> tuple[list[str], list[str]]
         DataError: the run's ``plugins.json`` is damaged.
     """
     try:
-        recorded = read_part(PluginsUsed, out)
-    except FileNotFoundError:
-        return [], []
+        recorded = part_if_there(PluginsUsed, out)
     except DataError as error:
         raise DataError(f"{error}; start a new run") from error
+    if recorded is None:
+        return [], []
     return recorded.changes, plugin_differences(recorded.document(), installed)
 
 

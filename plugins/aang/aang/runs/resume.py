@@ -3,7 +3,6 @@
 Importing this module imports no torch.
 """
 
-import itertools
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
@@ -109,18 +108,18 @@ def new_run_folder(config: TrainConfig, processes: "Processes") -> Iterator[Path
 
 def _take(config: TrainConfig) -> int:
     """Create the first folder that does not exist, and return its number."""
-    for number in itertools.count(1):
+    number = 1
+    while True:
         out = _numbered(config, number)
         try:
             out.mkdir(parents=True)
+            return number
         except FileExistsError:
-            continue
+            number += 1
         except OSError as error:
             raise ConfigError(
                 f"{out}: cannot make the run folder: {error.strerror}; give another with --out"
             ) from error
-        return number
-    raise AssertionError("numbers do not end")
 
 
 def _numbered(config: TrainConfig, number: int) -> Path:

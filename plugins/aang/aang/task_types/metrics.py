@@ -15,7 +15,7 @@ LOSS: Loss = "loss"
 
 
 LOG_LIKELIHOOD = "log-likelihood"
-"""What pre-training scores held-out text by."""
+"""What pre-training scores held-out text by: the mean over its targets, in nats."""
 
 
 def shown_score(value: float | None, metric: str, interval: Sequence[float] = ()) -> str:
