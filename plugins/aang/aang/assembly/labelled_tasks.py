@@ -57,7 +57,6 @@ class LabelledFile:
     ) -> None:
         self._files = files
         self._columns = Columns(text, text_pair, label, task=files.name)
-        self._columns.require_different()
         self._held_out: Callable[[Example], str | None] = lambda example: None
 
     def leave_out(self, held_out: Callable[[Example], str | None]) -> None:

@@ -42,11 +42,10 @@ class LabelledRows:
 
     def part(self, indices: Sequence[int]) -> "LabelledRows":
         """Some of the rows."""
-        return LabelledRows(
-            self.source,
-            tuple(self.examples[index] for index in indices),
-            tuple(self.places[index] for index in indices),
-            self.left_out,
+        return replace(
+            self,
+            examples=tuple(self.examples[index] for index in indices),
+            places=tuple(self.places[index] for index in indices),
         )
 
 
@@ -218,12 +217,8 @@ def can_be_learned(example: Example, task_type: TaskType) -> bool:
 
 def hashable(example: Example) -> bytes:
     """An example as bytes, for fingerprints: different ones for different examples."""
-    label = example.label
-    parts = (
-        example.text,
-        example.text_pair,
-        label if label is None or isinstance(label, str) else repr(label),
-    )
+    label = example.label if isinstance(example.label, str | None) else repr(example.label)
+    parts = (example.text, example.text_pair, label)
     content = [None if part is None else part.encode("utf-8", "surrogatepass") for part in parts]
     return b"".join(b"-1:" if part is None else b"%d:" % len(part) + part for part in content)
 

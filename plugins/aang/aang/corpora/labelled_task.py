@@ -22,7 +22,7 @@ from aang.corpora.tables import TableInMemory, read_table
 from aang.task_types.choose import choose_task_type, task_type_named
 from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import LabelColumn, TaskType
-from aang_core.errors import ConfigError, DataError
+from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
 from aang_core.plugins.registry import Registry
 
@@ -159,7 +159,6 @@ def load_task(
     Raises:
         DataError: a file cannot be used, a part is empty, train has only one class or number, or
             dev or test has no class of train.
-        ConfigError: ``dev_fraction`` is not above 0 and at most 0.5.
     """
     columns, skip = reading.columns, reading.skip_bad_rows
     # Before anything else: what is missing must not decide the kind of task.
@@ -228,11 +227,8 @@ def split_dev(
         The remaining training examples, and the dev set.
 
     Raises:
-        ConfigError: ``fraction`` is out of range.
         DataError: no class has two examples, so there is nothing to split.
     """
-    if not 0 < fraction <= 0.5:
-        raise ConfigError(f"--dev-fraction is {fraction}; it must be above 0 and at most 0.5.")
     labels = task_type.strata(train.labels)
     sizes = Counter(labels)
     splittable = [index for index, label in enumerate(labels) if sizes[label] > 1]

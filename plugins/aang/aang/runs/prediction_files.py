@@ -141,24 +141,6 @@ def predicted(
     yield from ((next(kept), prediction) for prediction in found)
 
 
-def columns_to_read(
-    predictor: Predictor,
-    source: Path,
-    text: str | None,
-    text_pair: str | None,
-    label: str | None = None,
-) -> Columns:
-    """The columns of the texts: those that the user names, else those of the run.
-
-    Raises:
-        DataError: a second text is named, and the run was trained on single texts.
-    """
-    own = predictor.columns
-    if text_pair is not None:
-        check_pairs(predictor, source, pairs=True)
-    return Columns(text or own.text, text_pair or own.text_pair, label or own.label)
-
-
 def check_pairs(predictor: Predictor, source: Path, *, pairs: bool) -> None:
     """Refuse single texts for a classifier of pairs, and pairs for one of single texts.
 
