@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from datasets import disable_progress_bars
+from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from aang.progress_bars import no_dataset_bars, no_model_bars
+from aang.modeling.loading import no_model_bars
 from aang.runs.outcome import peak_memory_bytes
 from aang.runs.summary import duration
 from aang.runs.training import Observe
@@ -149,7 +149,7 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
         TextColumn("{task.fields[state]}", markup=False),
     )
     # A bar of a library stays on the terminal above ours.
-    with no_dataset_bars(), no_model_bars():
+    with _no_dataset_bars(), no_model_bars():
         if quiet:
             yield lambda stage, steps, metric: []
         elif (observe := _notebook()) is not None:
@@ -159,6 +159,19 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
         else:
             with Progress(*columns, console=console) as bars:
                 yield partial(_with_bar, bars)
+
+
+@contextmanager
+def _no_dataset_bars() -> Iterator[None]:
+    """Hide the bars of ``datasets`` in the block."""
+    if are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()
 
 
 def _with_bar(bars: Progress, stage: str, steps: int, metric: str) -> Sequence[TrainingProgress]:

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from huggingface_hub.utils.tqdm import progress_bar_states
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -20,7 +21,6 @@ from transformers.utils import logging as transformers_logging
 
 from aang.corpora.places import refuse_other_folders
 from aang.modeling.whole_model import refuse_untrained_classifier
-from aang.progress_bars import no_model_bars
 from aang.task_types.task_type import Pipeline
 from aang_core.errors import AangError, ModelError
 from aang_core.turns import generators_kept, loading_turn
@@ -209,3 +209,21 @@ def quiet() -> Iterator[None]:
             yield
         finally:
             logger.setLevel(before)
+
+
+@contextmanager
+def no_model_bars() -> Iterator[None]:
+    """Hide the bars of ``transformers`` and ``huggingface_hub`` in the block.
+
+    Their switches hold for the whole process.
+    """
+    # The switch of transformers also sets those of huggingface_hub.
+    shown, of_hub = transformers_logging.is_progress_bar_enabled(), dict(progress_bar_states)
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
+        progress_bar_states.clear()
+        progress_bar_states.update(of_hub)
