@@ -272,27 +272,25 @@ def pretrain(
         folder.write_folder(
             f"{place}/model", lambda to: model.save_language_model(to, rows.task.head)
         )
-        result = StageResult.model_validate(
-            {
-                "objective": stage.objective.name,
-                "texts": {"train": len(rows.train), "held_out": len(rows.held_out)},
-                **trained,
-                "model": f"{place}/model",
-                **_got_worse(stage.name, **trained[LOG_LIKELIHOOD]),
-            }
+        result = StageResult.without_empty(
+            objective=stage.objective.name,
+            texts={"train": len(rows.train), "held_out": len(rows.held_out)},
+            **trained,
+            model=f"{place}/model",
+            note=_got_worse(stage.name, **trained[LOG_LIKELIHOOD]),
         )
         write_part(folder, result, place)
     return result
 
 
-def _got_worse(stage: str, before: float, after: float) -> dict[str, str]:
-    """The note of a stage after which held-out text is less likely."""
+def _got_worse(stage: str, before: float, after: float) -> str:
+    """The note of a stage after which held-out text is less likely; empty if it is not."""
     if after >= before:
-        return {}
-    return {
-        "note": f"pre-training {stage} made held-out text less likely: its log-likelihood was "
+        return ""
+    return (
+        f"pre-training {stage} made held-out text less likely: its log-likelihood was "
         f"{before:.4f} and is {after:.4f}; fewer steps or a smaller --set {stage}.lr may do better"
-    }
+    )
 
 
 def _hold_out(task: ObjectiveTask, seed: int) -> tuple[ObjectiveTask | RowSubset, RowSubset]:

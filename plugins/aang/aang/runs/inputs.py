@@ -44,6 +44,9 @@ Options of plug-ins say themselves whether numbers depend on them.
 _OF_MEMORY = "micro_batch_size"
 """The option that changes what is drawn from then on and may change: memory may be too small."""
 
+_OF_ALL = ("tokenizer", "data", "classes", "encoder", "objectives", "options")
+"""What all processes must have; the tokenizer is first, since with another one all data differs."""
+
 _MOST_THREADS = 1024
 
 
@@ -329,20 +332,16 @@ def refuse_other_inputs(now: Inputs, processes: Processes) -> None:
     Raises:
         SharedError: a process has something else than the first one.
     """
-    compared = {"options", "objectives", "data", "classes", "encoder", "tokenizer"}
-    processes.refuse_if_different(now.model_dump_json(include=compared), _other_inputs)
+    processes.refuse_if_different(now.model_dump_json(include=set(_OF_ALL)), _other_inputs)
 
 
 def _other_inputs(first: str, other: str) -> str:
     expected, found = json.loads(first), json.loads(other)
-    # With another tokenizer, all data differs.
-    for what in ("tokenizer", "data", "classes", "encoder", "objectives", "options"):
-        if expected[what] != found[what]:
-            names = ""
-            if isinstance(found[what], dict):
-                names = f" ({', '.join(_differing(expected[what], found[what]))})"
-            return f"it has other {what}{names} than the first process"
-    raise AssertionError("nothing differs")
+    what = next(name for name in _OF_ALL if expected[name] != found[name])
+    names = ""
+    if isinstance(found[what], dict):
+        names = f" ({', '.join(_differing(expected[what], found[what]))})"
+    return f"it has other {what}{names} than the first process"
 
 
 def _differing(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
