@@ -101,14 +101,13 @@ def _about_scores(run: "Run") -> Iterator[str]:
     part = "dev" if chosen.test is None else "test"
     if part == "dev" and not held_out:
         return
-    own, other = (chosen.dev, control.dev) if part == "dev" else (chosen.test, control.test)
+    own, other = chosen.on(part), control.on(part)
     if own is not None and other is not None and other > own:
         kind = task_type_named(data.task_type).linear
-        parts = ({"dev": control.dev} if held_out else {}) | {"test": control.test}
         scores = (
             f"{shown_score(score, chosen.name)} on {name}"
-            for name, score in parts.items()
-            if score is not None
+            for name in (("dev", "test") if held_out else ("test",))
+            if (score := control.on(name)) is not None
         )
         yield (
             f"TF-IDF with {kind} on the same rows: {', '.join(scores)}, ahead of this "

@@ -15,7 +15,6 @@ from aang.runs.schema import (
     DataStatistics,
     DevScores,
     Evaluation,
-    PlainFineTuning,
     PluginsUsed,
     Result,
     Round,
@@ -387,12 +386,11 @@ def table_of_scores(run: Run) -> list[list[str]]:
     dev = "dev (trained on)" if outcome.trained_on_dev else "dev"
     this = f"this run ({run.options.get('recipe') or outcome.weighter})"
     rows = [[metric, dev, "test"], [this, chosen.shown("dev"), chosen.shown("test")]]
-    others: dict[str, Scores | PlainFineTuning] = {outcome.baseline: outcome.majority}
+    others: dict[str, Scores] = {outcome.baseline: outcome.majority}
     if reference := outcome.fine_tuning:
         others = {f"plain fine-tuning, mean of {reference.seeds} seeds": reference, **others}
     for name, scores in others.items():
-        shown = (shown_score(score, chosen.name) for score in (scores.dev, scores.test))
-        rows.append([name, *shown])
+        rows.append([name, *(shown_score(scores.on(p), chosen.name) for p in ("dev", "test"))])
     return rows
 
 
