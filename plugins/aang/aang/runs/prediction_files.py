@@ -122,12 +122,11 @@ def rows_of_lines(stream: BinaryIO, *, pairs: bool) -> Iterator[Row]:
 
 
 def _row(text: Text, where: str) -> Row:
-    first, second = (None if part is None else well_formed(part) for part in text)
-    assert first is not None
-    if not first.strip() or (second is not None and not second.strip()):
+    named = zip(("text", "text_pair"), text, strict=True)
+    columns = {name: well_formed(part) for name, part in named if part is not None}
+    if not all(map(str.strip, columns.values())):
         raise DataError(f"{where}: is empty. There is nothing to predict.")
-    pair = {} if second is None else {"text_pair": second}
-    return Row((first, second), {"text": first} | pair, where)
+    return Row((columns["text"], columns.get("text_pair")), columns, where)
 
 
 def predicted(
