@@ -114,10 +114,8 @@ class Plan:
     def _loaded(self) -> "Plan":
         """Import what is trained, and check the options that this decides about."""
         weighter, draws = self.weighter.load(), self.config.draws_per_step
-        require_several_draws(
-            *(weighter, draws, f"--draws-per-step {draws}"),
-            called=f"--weighter {self.config.weighter}",
-        )
+        called = f"--weighter {self.config.weighter}"
+        require_several_draws(weighter, draws, f"--draws-per-step {draws}", called=called)
         alone = not getattr(weighter, "uses_auxiliaries", True)
         plan = replace(self, objectives=()) if alone else self
         # A weighter that trains the end task alone ignores the space, and so its options: a recipe

@@ -14,9 +14,8 @@ from aang.assembly.around_training import after_training, observers
 from aang.assembly.assembly import Assembly, assemble, hold_out
 from aang.assembly.labelled_tasks import end_task_columns
 from aang.assembly.prediction import Classifier, predict
-from aang.assembly.source_rows import SourceReader
 from aang.assembly.sources import Sources
-from aang.config import TrainConfig, with_absolute_paths
+from aang.config import with_absolute_paths
 from aang.corpora.tokens import TokenRows
 from aang.runs import inputs, outcome
 from aang.runs.before import check, prepare
@@ -105,10 +104,12 @@ def train_run(
             if sources.plan.pretraining:
                 # Each stage loads its own encoder, which needs the memory.
                 del assembly
-                stages, sources = _pretrained(sources, reader, folder, during)
-                for stage in stages.values():
-                    if stage.note:
-                        report.note(stage.note)
+                for stage in sources.plan.pretraining:
+                    done = stages[stage.name] = pretrain(sources, stage, reader, folder, during)
+                    model = folder.path / "pretraining" / stage.name / "model"
+                    sources = sources.after(str(model))
+                    if done.note:
+                        report.note(done.note)
                 torch.manual_seed(sources.config.seed)
                 assembly = assemble(sources, reader=reader)
             anew = before is not None and inputs.scores_differently(before, now)
@@ -161,7 +162,9 @@ def _write_beginning(
     """
     for name, content in assembly.sources.copies.items():
         folder.write_text(name, content)
-    folder.write_text("config.yaml", reusable(assembly.config))
+    # To be used again from any folder, and without the run folder, which another run cannot use.
+    options = with_absolute_paths(assembly.config).model_dump(mode="json", exclude={"out"})
+    folder.write_text("config.yaml", yaml.safe_dump(options))
     # Its notes name files as the user did, in a folder that may now be another one.
     if changed is not None or not (folder.path / DataStatistics.file).is_file():
         write_part(folder, statistics)
@@ -169,30 +172,6 @@ def _write_beginning(
         write_part(folder, TrainRows(rows=list(draw.rows), of=draw.of, digest=draw.digest))
     if changed is not None:
         write_part(folder, changed)
-
-
-def reusable(config: TrainConfig) -> str:
-    """The resolved options in YAML, to be used again from any folder.
-
-    Without the run folder, which another run cannot use.
-    """
-    whole = with_absolute_paths(config)
-    return yaml.safe_dump(whole.model_dump(mode="json", exclude={"out"}))
-
-
-def _pretrained(
-    sources: Sources, reader: SourceReader, folder: RunFolder, during: During
-) -> tuple[dict[str, StageResult], Sources]:
-    """Train each stage of pre-training.
-
-    Returns:
-        The result of each stage, by name, and the sources with the encoder of the last stage.
-    """
-    stages = {}
-    for stage in sources.plan.pretraining:
-        stages[stage.name] = pretrain(sources, stage, reader, folder, during)
-        sources = sources.after(str(folder.path / "pretraining" / stage.name / "model"))
-    return stages, sources
 
 
 def train_and_evaluate(
