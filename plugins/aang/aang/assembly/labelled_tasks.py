@@ -147,24 +147,13 @@ def with_auxiliary_data(registry: Registry, tasks: Sequence[TaskFiles]) -> Regis
         ConfigError: a data primitive has the same name as a task.
     """
     taken = {primitive.name for primitive in registry.primitives("data")}
-    added = []
     for task in tasks:
         if task.name in taken:
             raise ConfigError(
                 f"--aux-task {task.name}=…: a data primitive is called {task.name}; "
                 "give the task another name"
             )
-        added.append(
-            Primitive(
-                kind="data",
-                name=task.name,
-                summary=f"the labelled texts of {task.train}",
-                target=partial(LabelledFile, task, **task.columns.options()),
-                provides=frozenset({"text", "labels:own"}),
-                origin=Origin(CORE, version(CORE), "aux-task"),
-            )
-        )
-    return registry.with_primitives(added)
+    return registry.with_primitives([_primitive(task) for task in tasks])
 
 
 def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitive | None]:
@@ -230,3 +219,14 @@ def _tasks(config: TrainConfig) -> dict[str, TaskFiles]:
         own.require_different()
         tasks[name] = TaskFiles(name, path, options.dev, options.test, own, config.skip_bad_rows)
     return tasks
+
+
+def _primitive(task: TaskFiles) -> Primitive:
+    return Primitive(
+        kind="data",
+        name=task.name,
+        summary=f"the labelled texts of {task.train}",
+        target=partial(LabelledFile, task, **task.columns.options()),
+        provides=frozenset({"text", "labels:own"}),
+        origin=Origin(CORE, version(CORE), "aux-task"),
+    )
