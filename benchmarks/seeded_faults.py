@@ -294,8 +294,8 @@ FAULTS = (
         "corpora",
         "texts of test are not held out",
         "plugins/aang/aang/corpora/labelled_task.py",
-        'parts = {"dev": self._task.dev, "test": self._task.test}',
-        'parts = {"dev": self._task.dev}',
+        'parts = {"dev": self.dev, "test": self.test}',
+        'parts = {"dev": self.dev}',
         ("tests/training/test_unlabelled.py", "tests/corpora"),
     ),
     Fault(

@@ -30,7 +30,6 @@ KERNEL = [
 """
 
 APPLICATION = [
-    "progress_bars",
     "task_types",
     "corpora",
     "modeling",

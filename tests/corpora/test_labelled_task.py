@@ -9,6 +9,7 @@ import pytest
 
 from aang_core import ConfigError, DataError, Example, ReadReport
 from tests.support.data import load_task
+from tests.support.runs import resolve_config
 
 
 def write(path: Path, labels: Sequence[str], prefix: str = "text") -> Path:
@@ -94,9 +95,9 @@ def test_nothing_to_split(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fraction", [0.0, -0.1, 0.6, float("nan")])
-def test_dev_fractions_out_of_range(train: Path, fraction: float) -> None:
+def test_dev_fractions_out_of_range(fraction: float) -> None:
     with pytest.raises(ConfigError, match="--dev-fraction"):
-        load_task(train, dev_fraction=fraction)
+        resolve_config({}, {"dev_fraction": fraction})
 
 
 def test_classes_that_train_lacks_are_kept_in_dev_and_test(tmp_path: Path, train: Path) -> None:

@@ -16,12 +16,15 @@ from tests.docs.documents import ROOT
 
 INDEXES = [
     *("aang_core.cli", "aang_core.storage"),
-    *(f"aang.{n}" for n in ("assembly", "cli", "corpora", "modeling", "runs", "task_types")),
+    *(
+        f"aang.{n}"
+        for n in ("assembly", "cli", "config", "corpora", "modeling", "runs", "task_types")
+    ),
 ]
 """Packages with names that are public, and imported when they are first used."""
 
 PUBLIC = [
-    *("aang_core", "aang_core.gradients", "aang", "aang.config", "aang_testing"),
+    *("aang_core", "aang_core.gradients", "aang", "aang_testing"),
     *("aang_plugin_diagnose", *INDEXES),
 ]
 """All modules that plug-ins may import from."""

@@ -17,7 +17,7 @@ from aang.corpora.cache import chosen_cache_folder, make_folder
 from aang.corpora.columns import Columns
 from aang.corpora.in_memory import require_one_type, table_in_memory
 from aang.corpora.labelled import LabelledRows, read_rows
-from aang.corpora.labelled_task import HeldOutTexts, TaskReading
+from aang.corpora.labelled_task import TaskReading
 from aang.corpora.places import task_name
 from aang.corpora.tables import TableInMemory, read_table, stream_table
 from aang.corpora.tokenizer import tokenizer_digest, vocabulary

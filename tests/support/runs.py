@@ -24,6 +24,7 @@ from aang.runs import (
     PENALTIES,
     Origins,
     card_of,
+    choose_device,
     final_fine_tuning,
     linear_result,
     memory,
@@ -39,7 +40,6 @@ from aang.runs.preparation_config import from_anywhere
 from aang.runs.resume import new_run_folder
 from aang.runs.training import (
     build_trainer,
-    choose_device,
     choose_training_device,
     part_of,
     score_rows,

@@ -25,7 +25,7 @@ from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example
 
 if TYPE_CHECKING:
-    from aang.corpora.labelled_task import HeldOutTexts
+    from aang.corpora import LabelledTask
 
 PACKAGES = ("asyncio", "email", "http", "importlib", "logging", "tkinter", "unittest", "xml")
 
@@ -266,12 +266,12 @@ class UnlabelledParagraphs:
     that they are iterated over.
 
     Args:
-        held_out: the texts of the demo task's dev and test.
+        task: the demo task.
         stdlib: folder of a standard library; by default that of the running interpreter.
     """
 
-    def __init__(self, held_out: "HeldOutTexts", stdlib: Path | None = None) -> None:
-        self._held_out = held_out
+    def __init__(self, task: "LabelledTask", stdlib: Path | None = None) -> None:
+        self._task = task
         self._root = Path(sysconfig.get_path("stdlib")) if stdlib is None else stdlib
 
     def __iter__(self) -> Iterator[Example]:
@@ -283,7 +283,7 @@ class UnlabelledParagraphs:
                     source = path.read_text(encoding="utf-8", errors="replace")
                     found |= {strip_package_names(text) for text in comments(source)}
         for example in map(Example, sorted(found, key=rank)):
-            if len(example.text) >= MIN_CHARACTERS and self._held_out.part_of(example) is None:
+            if len(example.text) >= MIN_CHARACTERS and self._task.part_with(example) is None:
                 yield example
 
 

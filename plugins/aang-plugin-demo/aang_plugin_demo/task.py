@@ -7,7 +7,6 @@ from pathlib import Path
 
 from aang.corpora import LabelledTask, TaskWithTexts
 from aang.corpora.cache import cached_text
-from aang.corpora.labelled_task import HeldOutTexts
 
 from aang_core.objectives.stages.data import ReadReport
 from aang_plugin_demo.documentation import (
@@ -28,7 +27,7 @@ def demo(report: ReadReport) -> TaskWithTexts:
         task,
         domain=(_written("stdlib.txt", read.domain),),
         out_of_domain=(_written("reference.txt", out_of_domain_paragraphs(read)),),
-        unlabelled=UnlabelledParagraphs(HeldOutTexts(task)),
+        unlabelled=UnlabelledParagraphs(task),
         fine_tuning=json.loads(measured.read_text(encoding="utf-8")),
     )
 

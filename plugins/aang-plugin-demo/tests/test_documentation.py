@@ -17,7 +17,6 @@ from tests.support.data import (
     TRAIN_SIZE,
     DemoTask,
     DemoTaskUnavailable,
-    HeldOutTexts,
     LabelledTask,
     UnlabelledParagraphs,
     comments,
@@ -290,5 +289,5 @@ def test_the_demo_has_comments_of_its_packages(tmp_path: Path) -> None:
     assert len(stripped) >= MIN_CHARACTERS
     dev = (Example(stripped.upper(), label="http"),)
     task = LabelledTask("demo", (), dev, (), ("http",))
-    found = UnlabelledParagraphs(HeldOutTexts(task), tmp_path)
+    found = UnlabelledParagraphs(task, tmp_path)
     assert [example.text for example in found] == [f"{stripped} Twice"]

@@ -175,7 +175,7 @@ def diagnose(
     precision, reason = settle_precision(config.precision, device, width)
     config = config.model_copy(update={"precision": precision})
     heads = [task.head for task in assembly.auxiliaries]
-    for told in (reason, untaught_heads(assembly.model, heads, sources.encoder, config.domain)):
+    for told in (reason, untaught_heads(assembly, heads)):
         if told is not None:
             say(told)
     measuring = _Measuring(config, assembly, device, smoothness=bound)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from aang.modeling.loading import longest_row
-from aang.progress_bars import no_model_bars
+from aang.modeling.loading import longest_row, no_model_bars
 from tokenizers import ByteLevelBPETokenizer
 from torch import Tensor
 from torch.nn.functional import cross_entropy

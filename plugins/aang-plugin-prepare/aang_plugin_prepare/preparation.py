@@ -16,12 +16,13 @@ from aang.config import read_config_file
 from aang.corpora.places import find_files
 from aang.modeling import TextModel, load_text_model, load_tokenizer
 from aang.runs.computing import settle_precision
-from aang.runs.encoder_training import METRIC, EncoderRows, encoder_settings, trained_encoder
+from aang.runs.encoder_training import EncoderRows, encoder_settings, trained_encoder
 from aang.runs.files import ScoresLog
 from aang.runs.inputs import refuse_other_files
 from aang.runs.preparation_config import PreparationConfig, resolve_preparation
 from aang.runs.resume import opened
 from aang.runs.training import During, checkpoints_in, join
+from aang.task_types.metrics import LOG_LIKELIHOOD
 
 from aang_core.contracts import CheckedData
 from aang_core.errors import ConfigError, DataError
@@ -127,7 +128,7 @@ def prepare_encoder(
                 _write_model(config.out, folder, model, task, preparation_card(config, result))
             # Written last: this file marks the preparation as finished.
             folder.write_json("result.json", result)
-    if result[METRIC]["after"] < result[METRIC]["before"]:
+    if result[LOG_LIKELIHOOD]["after"] < result[LOG_LIKELIHOOD]["before"]:
         report.note("held-out text became less likely; a smaller --lr, or more text, may do better")
     for sentence in report.lines():
         during.say(sentence)

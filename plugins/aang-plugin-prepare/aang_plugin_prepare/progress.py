@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from aang.runs.encoder_training import ACCURACY, METRIC
+from aang.runs.encoder_training import ACCURACY
 from aang.runs.preparation_config import PreparationConfig
+from aang.task_types.metrics import LOG_LIKELIHOOD
 from datasets import disable_progress_bars
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -38,7 +39,7 @@ class PreparationBar:
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
     ) -> None:
-        self._scores = f"held-out loss {-dev[METRIC]:.4f}"
+        self._scores = f"held-out loss {-dev[LOG_LIKELIHOOD]:.4f}"
         if ACCURACY in dev:
             self._scores += f" · accuracy {dev[ACCURACY]:.4f}"
         self.after_round(step, {})

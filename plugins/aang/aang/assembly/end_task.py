@@ -4,6 +4,7 @@ Classes of unequal size may have weights in its loss, or rows drawn equally ofte
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -19,10 +20,11 @@ from aang_core.tasks.task import Batch, RowLosses, Task
 from aang_core.tasks.workbench import END_TASK
 
 
+@dataclass(frozen=True, eq=False)
 class EndTask(Task):
     """Predicts the user's labels from the uncorrupted text.
 
-    Args:
+    Attributes:
         rows: tokenised and labelled rows of the training set or the dev set.
         head: the end task's head, hidden states ``[B, T, H]`` → logits ``[B, C]`` or ``[B, T, C]``.
         task_type: the kind of task, which has the loss.
@@ -33,23 +35,13 @@ class EndTask(Task):
     """
 
     name = END_TASK
-    factors: Mapping[str, str] = {}
     shares = END_TASK
 
-    def __init__(
-        self,
-        rows: TokenRows,
-        head: nn.Module,
-        task_type: TaskType,
-        *,
-        weights: Tensor | None = None,
-        strata: Tensor | None = None,
-    ) -> None:
-        self.rows = rows
-        self.head = head
-        self.task_type = task_type
-        self.strata = strata
-        self._weights = weights
+    rows: TokenRows
+    head: nn.Module
+    task_type: TaskType
+    weights: Tensor | None = None
+    strata: Tensor | None = None
 
     @property
     def lengths(self) -> Tensor:
@@ -68,8 +60,8 @@ class EndTask(Task):
         if labels is None:
             raise ValueError("the end task needs labelled rows")
         targets = {"labels": labels}
-        if self._weights is not None:
-            targets["weights"] = self._weights[labels]
+        if self.weights is not None:
+            targets["weights"] = self.weights[labels]
         inputs = encoder_inputs(padded, padded.real)
         return Batch(inputs, targets, len(padded.ids), origin=padded)
 

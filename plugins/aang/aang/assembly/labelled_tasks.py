@@ -1,6 +1,6 @@
 """Chooses the end task among the labelled data sets; the others become data primitives."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -11,13 +11,12 @@ from pydantic import BaseModel, ConfigDict
 from aang.assembly.plan import READ_BY, Plan, make_plan, validated
 from aang.config import TrainConfig
 from aang.corpora.columns import Columns
-from aang.corpora.labelled import LabelledRows, read_rows
-from aang.corpora.labelled_task import HeldOutTexts
+from aang.corpora.labelled import read_rows
 from aang.corpora.places import task_name
 from aang.task_types.cells import mostly_fractions
 from aang.task_types.single_label import ONE_CLASS
 from aang_core.errors import ConfigError, DataError, UnknownNameError
-from aang_core.objectives.stages.data import Data, DataContext, Example, ReadReport
+from aang_core.objectives.stages.data import Data, DataContext, Example
 from aang_core.plugins.primitive import CORE, Origin, Primitive
 from aang_core.plugins.registry import Registry
 
@@ -58,10 +57,9 @@ class LabelledFile(Data):
     ) -> None:
         self._files = files
         self._columns = Columns(text, text_pair, label, task=files.name)
-        self._columns.require_different()
-        self._held_out: HeldOutTexts | None = None
+        self._held_out: Callable[[Example], str | None] = lambda example: None
 
-    def leave_out(self, held_out: HeldOutTexts) -> None:
+    def leave_out(self, held_out: Callable[[Example], str | None]) -> None:
         """Leave out texts of the end task's dev and test, whose labels may tell those there."""
         self._held_out = held_out
 
@@ -74,32 +72,24 @@ class LabelledFile(Data):
         """
         skip, report = self._files.skip_bad_rows, context.report
         rows = read_rows(self._files.train, self._columns, report, skip_bad_rows=skip)
-        if not rows.examples:
-            raise DataError(f"{rows.source}: it contains no examples.")
-        rows = rows.part(self._usable(rows, report))
-        if not rows.examples:
+        usable = []
+        for example, where in zip(rows.examples, rows.places, strict=True):
+            if part := self._held_out(example):
+                name = self._files.name
+                report.add(f"text of {name} that is also in the end task's {part}, left out", where)
+            else:
+                usable.append(example)
+        if not usable:
             raise DataError(
                 f"{rows.source}: every text is also in dev or test of the end task. Nothing may "
                 "train on those; give other texts."
             )
-        ONE_CLASS.fitted(rows.labels, rows.source, self._columns.option("label"), report)
-        if numbers := mostly_fractions(rows.labels):
+        labels = [example.label for example in usable if example.label is not None]
+        ONE_CLASS.fitted(labels, rows.source, self._columns.option("label"), report)
+        if numbers := mostly_fractions(labels):
             report.note(
                 f"{rows.source}: each of its numbers, such as {numbers[0]:g}, is a class of its own"
             )
-        return rows.examples
-
-    def _usable(self, rows: LabelledRows, report: ReadReport) -> list[int]:
-        """The indices of the rows that are not held out."""
-        usable = []
-        for index, example in enumerate(rows.examples):
-            if part := self._held_out and self._held_out.part_of(example):
-                event = (
-                    f"text of {self._files.name} that is also in the end task's {part}, left out"
-                )
-                report.add(event, rows.places[index])
-            else:
-                usable.append(index)
         return usable
 
 
@@ -223,16 +213,12 @@ def _tasks(config: TrainConfig) -> dict[str, TaskFiles]:
                 f"--aux-task {name}={path}: the end task is called {name} too, after its file; "
                 "give the auxiliary task another name"
             )
-        tasks[name] = _auxiliary(name, path, columns, config)
+        given = {**columns.options(), **config.set.get(name, {})}
+        options = validated(_AuxiliaryOptions, name, given, "an auxiliary task")
+        own = Columns(options.text, options.text_pair, options.label, task=name)
+        own.require_different()
+        tasks[name] = TaskFiles(name, path, options.dev, options.test, own, config.skip_bad_rows)
     return tasks
-
-
-def _auxiliary(name: str, path: Path, columns: Columns, config: TrainConfig) -> TaskFiles:
-    given = {**columns.options(), **config.set.get(name, {})}
-    options = validated(_AuxiliaryOptions, name, given, "an auxiliary task")
-    own = Columns(options.text, options.text_pair, options.label, task=name)
-    own.require_different()
-    return TaskFiles(name, path, options.dev, options.test, own, config.skip_bad_rows)
 
 
 def _primitive(task: TaskFiles) -> Primitive:

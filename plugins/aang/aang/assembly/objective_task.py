@@ -16,13 +16,12 @@ from aang.assembly.stream_rows import StreamRows
 from aang.corpora.tokens import PaddedRows, TokenRows
 from aang.modeling.body import EncoderBody
 from aang.task_types.task_type import NO_LABEL
-from aang_core.contracts import CheckedRepresentation, CheckedTransform
+from aang_core.contracts import CheckedOutput, CheckedRepresentation, CheckedTransform
 from aang_core.errors import PluginError
 from aang_core.objectives.stages import (
     CorruptedRows,
     Corruption,
     EmbeddedRows,
-    Output,
     RowsBefore,
     ShownRows,
     View,
@@ -64,7 +63,7 @@ class ObjectiveTask(Task):
     vocabulary: Vocabulary
     transform: CheckedTransform
     representation: CheckedRepresentation
-    output: Output
+    output: CheckedOutput
     head: nn.Module
     body: EncoderBody
     longest: int

@@ -117,10 +117,8 @@ class Plan:
         weighter = Weighter  # What a function makes is not known before it is called.
         if isinstance(target, type) and issubclass(target, Weighter):
             weighter = target
-        require_several_draws(
-            *(weighter, draws, f"--draws-per-step {draws}"),
-            called=f"--weighter {self.config.weighter}",
-        )
+        called = f"--weighter {self.config.weighter}"
+        require_several_draws(weighter, draws, f"--draws-per-step {draws}", called=called)
         plan = self if weighter.uses_auxiliaries else replace(self, objectives=())
         # A weighter that trains the end task alone ignores the space, and so its options: a recipe
         # may have both.

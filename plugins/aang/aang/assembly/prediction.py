@@ -6,17 +6,17 @@ from torch.nn import functional
 
 from aang.assembly.end_task import encoder_inputs
 from aang.corpora.tokens import TokenRows
+from aang.modeling import TextModel
 from aang_core.tasks.processes import ALONE, Processes
 from aang_core.tasks.task import to_device
 
 
 class Classifier(nn.Module):
-    """Body and head as one: from the encoder's keyword arguments to logits."""
+    """Body and end task's head as one: from the encoder's keyword arguments to logits."""
 
-    def __init__(self, body: nn.Module, head: nn.Module) -> None:
+    def __init__(self, model: TextModel) -> None:
         super().__init__()
-        self.body = body
-        self.head = head
+        self.body, self.head = model.body, model.classifier
 
     def forward(self, **inputs: Tensor) -> Tensor:
         logits: Tensor = self.head(self.body(**inputs))

@@ -56,7 +56,12 @@ class SourceReader:
         self.tokenizer: PreTrainedTokenizerBase = model.tokenizer
         self._sources = sources
         self._processes = processes
-        self._max_length = min(sources.config.max_length, model.max_length)
+        self._tokenize = partial(
+            tokenize,
+            tokenizer=model.tokenizer,
+            max_length=min(sources.config.max_length, model.max_length),
+            report=sources.report,
+        )
         self._parts: dict[str, tuple[Sequence[Example], TokenRows]] = {}
         self._rows: dict[str, SourceRows] = {}
 
@@ -65,7 +70,8 @@ class SourceReader:
         for read, rows in self._parts.values():
             if read is examples:
                 return rows
-        rows = self._tokenize(examples, name, self._sources.task.task_type)
+        kind = self._sources.task.task_type
+        rows = self._tokenize(examples, cache=cache_folder(), task_type=kind, source=name)
         self._parts[name] = (examples, rows)
         return rows
 
@@ -101,7 +107,7 @@ class SourceReader:
         # The rows of whole steps, so that none is left over when the next block is read.
         size = min(data.buffer, steps * rows_per_step)
         # Not cached: a stream's texts are not read again soon.
-        tokenized = partial(self._tokenize, name=name, task_type=None, cached=False)
+        tokenized = partial(self._tokenize, cache=None, source=name)
         rows = StreamRows(
             data.stream(sources.context), size, steps, tokenized, name, self._processes
         )
@@ -117,45 +123,18 @@ class SourceReader:
         if data.of_step or data.of_end_task:
             return SourceRows(self.train(), None, data.of_step)
         examples = list(data.examples(self._sources.context))
-        task_type = self._task_type(data.primitive, examples)
-        own = "labels:own" in data.primitive.provides
-        classes = len(task_type.labels) if own and task_type is not None else None
-        return SourceRows(self._tokenize(examples, name, task_type), classes)
-
-    def _task_type(self, data: Primitive, examples: Sequence[Example]) -> TaskType | None:
-        """What the labels of a source are; None if it declares none or an example has none."""
-        given = [example.label for example in examples]
-        if None in given:
-            return None
-        if "labels:own" in data.provides:
-            return SingleLabel(tuple(sorted({str(label) for label in given})))
-        return self._sources.task.task_type if "labels:end-task" in data.provides else None
-
-    def _tokenize(
-        self,
-        examples: Sequence[Example],
-        name: str,
-        task_type: TaskType | None,
-        *,
-        cached: bool = True,
-    ) -> TokenRows:
-        """Tokenise ``examples``.
-
-        Args:
-            examples: the texts.
-            name: what messages call them.
-            task_type: what their labels are; None to leave labels out.
-            cached: whether to keep the token ids in the cache.
-        """
-        return tokenize(
-            examples,
-            self.tokenizer,
-            max_length=self._max_length,
-            cache=cache_folder() if cached else None,
-            task_type=task_type,
-            report=self._sources.report,
-            source=name,
-        )
+        labels = [example.label for example in examples]
+        # Labels are read only where every example has one.
+        provides = data.primitive.provides if None not in labels else frozenset()
+        task_type: TaskType | None = None
+        classes: int | None = None
+        if "labels:own" in provides:
+            task_type = SingleLabel(tuple(sorted(set(map(str, labels)))))
+            classes = len(task_type.labels)
+        elif "labels:end-task" in provides:
+            task_type = self._sources.task.task_type
+        rows = self._tokenize(examples, cache=cache_folder(), task_type=task_type, source=name)
+        return SourceRows(rows, classes)
 
 
 def hold_out_of(count: int, seed: int) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,6 @@
 """The sources of a run: its plan and its end task, before a model is loaded."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +20,6 @@ from aang.corpora.dataset_task import load_dataset_task
 from aang.corpora.in_memory import DOMAIN_TEXT
 from aang.corpora.labelled import can_be_learned
 from aang.corpora.labelled_task import (
-    HeldOutTexts,
     LabelledTask,
     TaskReading,
     TaskWithTexts,
@@ -32,7 +31,7 @@ from aang.corpora.unlabelled_texts import UnlabelledTexts
 from aang_core.errors import ConfigError, DataError
 from aang_core.gradients.dev_head import find_dev_heads
 from aang_core.gradients.engine import find_engine
-from aang_core.objectives.stages import DataContext, ReadReport
+from aang_core.objectives.stages import DataContext, Example, ReadReport
 from aang_core.plugins import load_plugins
 from aang_core.plugins.primitive import CORE, TargetEntry
 from aang_core.plugins.registry import Registry
@@ -50,7 +49,7 @@ class Sources:
         task: the end task's texts and labels.
         encoder: a model folder or hub name.
         context: what data primitives read, and where they report.
-        held_out: recognises the texts of dev and test. Of a test part that is not scored, it knows
+        held_out: says whether a text is in dev or test. Of a test part that is not scored, it knows
             those of the demo and of a data set, but not those of a file, which is not read.
         fine_tuning: scores of plain fine-tuning on this task, if they are known beforehand.
         pretrained: whether ``encoder`` comes from a stage of pre-training.
@@ -65,7 +64,7 @@ class Sources:
     task: LabelledTask
     encoder: str
     context: DataContext
-    held_out: HeldOutTexts
+    held_out: Callable[[Example], str | None]
     fine_tuning: Mapping[str, Any] | None
     pretrained: bool = False
     draw: TrainDraw | None = None
@@ -158,7 +157,7 @@ def prepare_sources(
         context=DataContext(
             task.train, read.domain, read.out_of_domain, unlabelled, config.seed, report
         ),
-        held_out=HeldOutTexts(task),
+        held_out=task.part_with,
         fine_tuning=measured if measured and measured["metric"] == config.metric else None,
         draw=draw,
         registry=registry,

@@ -1,6 +1,7 @@
 """The rows of a stream of texts, one block at a time."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
@@ -10,13 +11,14 @@ from aang_core.objectives.stages import DocumentStatistics, Example, TextStream
 from aang_core.tasks.processes import ALONE, Processes
 
 
+@dataclass(eq=False)
 class StreamRows:
     """The rows of one block of a stream, replaced by the next block every ``steps`` steps.
 
     The texts of a block are drawn in random order, then the next block is read. Memory therefore
     holds one block, and a checkpoint needs only the position where the block begins.
 
-    Args:
+    Attributes:
         stream: the texts.
         buffer: texts per block.
         steps: training steps per block.
@@ -25,21 +27,14 @@ class StreamRows:
         processes: the processes that read the same stream, each for itself.
     """
 
-    def __init__(
-        self,
-        stream: TextStream,
-        buffer: int,
-        steps: int,
-        tokenize: Callable[[Sequence[Example]], TokenRows],
-        name: str = "the text",
-        processes: Processes = ALONE,
-    ) -> None:
-        self._stream = stream
-        self._buffer = buffer
-        self._steps = steps
-        self._tokenize = tokenize
-        self._name = name
-        self._processes = processes
+    stream: TextStream
+    buffer: int
+    steps: int
+    tokenize: Callable[[Sequence[Example]], TokenRows]
+    name: str = "the text"
+    processes: Processes = ALONE
+
+    def __post_init__(self) -> None:
         self._rows = self._next_block()
         self._statistics = self._rows
 
@@ -82,14 +77,14 @@ class StreamRows:
             DataError: there is nothing left to read.
             SharedError: another process cannot read the next block, or reads another one.
         """
-        if steps % self._steps == 0:
-            with self._processes.all_or_none():
+        if steps % self.steps == 0:
+            with self.processes.all_or_none():
                 self._rows = self._next_block()
-            if self._processes.size > 1:
-                self._processes.refuse_if_different(
+            if self.processes.size > 1:
+                self.processes.refuse_if_different(
                     self.digest,
                     lambda first, other: (
-                        f"{self._name}: the next {self._buffer} texts differ from those of the "
+                        f"{self.name}: the next {self.buffer} texts differ from those of the "
                         "first process, so a file has changed there, or could not be read"
                     ),
                 )
@@ -101,9 +96,9 @@ class StreamRows:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Read the block that begins at a position returned by :meth:`state_dict`."""
         if state != self._began:
-            self._stream.load_state_dict(state)
+            self.stream.load_state_dict(state)
             self._rows = self._next_block()
 
     def _next_block(self) -> TokenRows:
-        self._began = self._stream.state_dict()
-        return self._tokenize([next(self._stream) for _ in range(self._buffer)])
+        self._began = self.stream.state_dict()
+        return self.tokenize([next(self.stream) for _ in range(self.buffer)])

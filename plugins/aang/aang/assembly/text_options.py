@@ -9,9 +9,8 @@ from pathlib import Path
 
 from aang.assembly.plan import READ_BY, Plan, make_plan
 from aang.config import TrainConfig
-from aang.corpora.places import REST, from_home, matching_paths, require_file
+from aang.corpora.places import REST, from_home, matching_paths, refuse_other_folders, require_file
 from aang.corpora.tables import NOTHING_IN_MEMORY, TableInMemory
-from aang.modeling.model_folder import refuse_other_folders
 from aang_core.errors import AangError, ConfigError
 from aang_core.objectives.space import load_space
 from aang_core.plugins.registry import Registry

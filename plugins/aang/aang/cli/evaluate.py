@@ -46,14 +46,13 @@ def evaluate(plugins: Plugins, /, model: Path, data: Path, as_json: bool, **give
     options = validated(_Options, given_options(given), "aang evaluate")
 
     from aang.runs.evaluate import applied_scores
-    from aang.runs.prediction_files import columns_to_read
     from aang.runs.run import Run
 
     if (model / "config.yaml").is_file():
         for difference in Run.open(model).differences(plugins):
             note(difference)
     predictor = options.load(model, plugins)
-    columns = columns_to_read(predictor, model, options.text, options.text_pair, options.label)
+    columns = replace(predictor.columns, label=options.label or predictor.columns.label)
     applied = applied_scores(
         replace(predictor, columns=columns),
         data,

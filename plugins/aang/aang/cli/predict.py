@@ -71,8 +71,7 @@ def predict(
     if out is not None:
         files.check_output(out)
     predictor = options.load(model, plugins)
-    columns = files.columns_to_read(predictor, model, options.text, options.text_pair)
-    report, window = ReadReport(), 1
+    columns, report, window = predictor.columns, ReadReport(), 1
     header = Columns("text", columns.text_pair and "text_pair").texts()
     if data is None:
         files.check_pairs(predictor, model, pairs=bool(pairs))

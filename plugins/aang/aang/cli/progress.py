@@ -8,16 +8,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from datasets import disable_progress_bars
+from datasets import are_progress_bars_disabled, disable_progress_bars, enable_progress_bars
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from aang.progress_bars import no_dataset_bars, no_model_bars
-from aang.runs.encoder_training import METRIC
+from aang.modeling.loading import no_model_bars
 from aang.runs.outcome import peak_memory_bytes
 from aang.runs.summary import duration
 from aang.runs.training import Observe
-from aang.task_types.metrics import shown_score
+from aang.task_types.metrics import LOG_LIKELIHOOD, shown_score
 from aang_core.cli.output import echo, one_line
 from aang_core.tasks.workbench import END_TASK
 
@@ -62,7 +61,7 @@ class TrainingProgress:
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
     ) -> None:
-        part = "held-out" if self._metric == METRIC else "dev"
+        part = "held-out" if self._metric == LOG_LIKELIHOOD else "dev"
         self._score = f"{part} {self._metric} {shown_score(dev[self._metric], self._metric)}"
         self._score += " (best)" if best else ""
         self.step, self._losses = step, _in_words(losses)
@@ -150,7 +149,7 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
         TextColumn("{task.fields[state]}", markup=False),
     )
     # A bar of a library stays on the terminal above ours.
-    with no_dataset_bars(), no_model_bars():
+    with _no_dataset_bars(), no_model_bars():
         if quiet:
             yield lambda stage, steps, metric: []
         elif (observe := _notebook()) is not None:
@@ -160,6 +159,19 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
         else:
             with Progress(*columns, console=console) as bars:
                 yield partial(_with_bar, bars)
+
+
+@contextmanager
+def _no_dataset_bars() -> Iterator[None]:
+    """Hide the bars of ``datasets`` in the block."""
+    if are_progress_bars_disabled():
+        yield
+        return
+    disable_progress_bars()
+    try:
+        yield
+    finally:
+        enable_progress_bars()
 
 
 def _with_bar(bars: Progress, stage: str, steps: int, metric: str) -> Sequence[TrainingProgress]:

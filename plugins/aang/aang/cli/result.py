@@ -10,7 +10,6 @@ from aang_core.plugins.registry import ONE_CLASS
 
 if TYPE_CHECKING:
     from aang.runs.run import Run
-    from aang.runs.schema import PlainFineTuning, Scores
     from aang.runs.summary import Summary
 
 FEW_ROWS = 100
@@ -33,23 +32,15 @@ def print_summary(summary: "Summary", *, as_json: bool = False, err: bool = Fals
 
 def print_result(run: "Run") -> None:
     """Print the scores of a run, and where it is."""
-    outcome, chosen = run.outcome, run.outcome.metric
+    from aang.runs.run import table_of_scores
+
     for sentence in _about_training(run):
         echo(folded(sentence))
-    who = run.options.get("recipe") or outcome.weighter
-    rows = [[f"this run ({who})", chosen.shown("dev"), chosen.shown("test")]]
-    others: dict[str, Scores | PlainFineTuning] = {outcome.baseline: outcome.majority}
-    if reference := outcome.fine_tuning:
-        others = {f"plain fine-tuning, mean of {reference.seeds} seeds": reference, **others}
-    for name, scores in others.items():
-        shown = (shown_score(score, chosen.name) for score in (scores.dev, scores.test))
-        rows.append([name, *shown])
-    name = f"{chosen.name}, 95% interval" if chosen.intervals else chosen.name
-    dev = "dev (trained on)" if outcome.trained_on_dev else "dev"
-    print_table([name, dev, "test"], rows)
+    header, *rows = table_of_scores(run)
+    print_table(header, rows)
     for sentence in _about_scores(run):
         echo(folded(sentence))
-    model = str(run.folder / outcome.model)
+    outcome, model = run.outcome, str(run.folder / run.outcome.model)
     echo(f"Everything about this run is in {run.folder}. Its model is an ordinary transformers")
     echo("folder, which needs no AANG:")
     echo("    from transformers import pipeline")
@@ -110,14 +101,13 @@ def _about_scores(run: "Run") -> Iterator[str]:
     part = "dev" if chosen.test is None else "test"
     if part == "dev" and not held_out:
         return
-    own, other = (chosen.dev, control.dev) if part == "dev" else (chosen.test, control.test)
+    own, other = chosen.on(part), control.on(part)
     if own is not None and other is not None and other > own:
         kind = task_type_named(data.task_type).linear
-        parts = ({"dev": control.dev} if held_out else {}) | {"test": control.test}
         scores = (
             f"{shown_score(score, chosen.name)} on {name}"
-            for name, score in parts.items()
-            if score is not None
+            for name in (("dev", "test") if held_out else ("test",))
+            if (score := control.on(name)) is not None
         )
         yield (
             f"TF-IDF with {kind} on the same rows: {', '.join(scores)}, ahead of this "

@@ -1,5 +1,6 @@
 """What the commands that use a trained classifier have in common."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,17 +34,27 @@ class ClassifierOptions(Section):
     def load(self, model: Path, plugins: Plugins) -> "Predictor":
         """Load the classifier, which computes on the usable cores until the command ends.
 
+        Its columns of texts are those that the user names, else those of the run.
+
         Raises:
-            AangError: there is no such model or device, or it is of an unknown kind.
+            AangError: there is no such model or device, or it is of an unknown kind; or a second
+                text is named, and the run was trained on single texts.
         """
-        from aang.runs.devices import on_usable_cores
+        from aang.runs.devices import choose_device, on_usable_cores
         from aang.runs.predict import Predictor
-        from aang.runs.training import choose_device
+        from aang.runs.prediction_files import check_pairs
 
         click.get_current_context().with_resource(on_usable_cores())
-        return Predictor.load(
+        predictor = Predictor.load(
             model,
             choose_device(self.device),
             trust_remote_code=self.trust_remote_code,
             registry=plugins.registry,
         )
+        if self.text_pair is not None:
+            check_pairs(predictor, model, pairs=True)
+        own = predictor.columns
+        columns = replace(
+            own, text=self.text or own.text, text_pair=self.text_pair or own.text_pair
+        )
+        return replace(predictor, columns=columns)

@@ -13,36 +13,25 @@ of an option that is not there. :data:`Positive` and :data:`Count` are types for
 plug-ins.
 """
 
-from aang.config.paths import with_absolute_paths
-from aang.config.plugin_options import check_plugin_option, schema_of
-from aang.config.resolving import (
-    AUXILIARY_TASKS,
-    left_to_the_data,
-    read_config_file,
-    recorded_config,
-    refuse_trust,
-    resolve_config,
-    resolve_training,
-    validated,
-    without_default_recipe,
-)
-from aang.config.schema import TrainConfig
-from aang.config.values import Count, Positive
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "AUXILIARY_TASKS",
-    "Count",
-    "Positive",
-    "TrainConfig",
-    "check_plugin_option",
-    "left_to_the_data",
-    "read_config_file",
-    "recorded_config",
-    "refuse_trust",
-    "resolve_config",
-    "resolve_training",
-    "schema_of",
-    "validated",
-    "with_absolute_paths",
-    "without_default_recipe",
-]
+from aang_core.lazy_names import lazy_index
+
+if TYPE_CHECKING:
+    from aang.config.paths import with_absolute_paths as with_absolute_paths
+    from aang.config.plugin_options import check_plugin_option as check_plugin_option
+    from aang.config.plugin_options import schema_of as schema_of
+    from aang.config.resolving import AUXILIARY_TASKS as AUXILIARY_TASKS
+    from aang.config.resolving import left_to_the_data as left_to_the_data
+    from aang.config.resolving import read_config_file as read_config_file
+    from aang.config.resolving import recorded_config as recorded_config
+    from aang.config.resolving import refuse_trust as refuse_trust
+    from aang.config.resolving import resolve_config as resolve_config
+    from aang.config.resolving import resolve_training as resolve_training
+    from aang.config.resolving import validated as validated
+    from aang.config.resolving import without_default_recipe as without_default_recipe
+    from aang.config.schema import TrainConfig as TrainConfig
+    from aang.config.values import Count as Count
+    from aang.config.values import Positive as Positive
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

@@ -238,8 +238,8 @@ def _with_recipe(
     settings = _own_settings(recipe, theirs)
     # A user may write "aang-plugin-tartan:static" for "static"; a run has it under that name.
     weighter = str(options.get("weighter", ""))
-    if (parse_settings := settings.pop(theirs.in_full("weighter", weighter), None)) is not None:
-        settings[weighter] = parse_settings
+    if (own_weighter := settings.pop(theirs.in_full("weighter", weighter), None)) is not None:
+        settings[weighter] = own_weighter
     kept = {*recipe.pretraining, weighter}
     if "space" not in own or name_in_full(str(options["space"]), theirs) == own["space"]:
         kept |= {name for name in settings if theirs.stage_of(name) is not None}

@@ -227,16 +227,12 @@ class RowOptions(Section):
     """draws of objectives and rows per step; they share its rows"""
 
     @model_validator(mode="after")
-    def _classes_are_balanced_once(self) -> "RowOptions":
+    def _rows_go_together(self) -> "RowOptions":
         if self.balanced_rows and self.class_weights == BALANCED:
             raise ValueError(
                 "--balanced-rows and --class-weights balanced both make up for classes of unequal "
                 "size, and together would do it twice; give one of them"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _every_draw_has_rows(self) -> "RowOptions":
         for name in ROWS:
             if getattr(self, name) < self.draws_per_step:
                 option = name.replace("_", "-")
@@ -294,15 +290,11 @@ class ScheduleOptions(OptimizerOptions):
         return self.steps if self.stop_after is None else self.stop_after
 
     @model_validator(mode="after")
-    def _stops_within_the_steps(self) -> "ScheduleOptions":
+    def _schedule_goes_together(self) -> "ScheduleOptions":
         if self.last_step > self.steps:
             raise ValueError(
                 f"--stop-after {self.stop_after} is more than the --steps {self.steps}; give fewer"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _dev_chooses_nothing_that_it_trains(self) -> "ScheduleOptions":
         if self.train_on_dev and self.final_fine_tuning is not None:
             raise ValueError(
                 "--final-fine-tuning keeps what is better on dev, and --train-on-dev trains on "
@@ -425,16 +417,12 @@ class TrainConfig(
         return {name: v for name, v in values.items() if v != fields[name].default}
 
     @model_validator(mode="after")
-    def _reserved_rows_are_not_trained_on(self) -> "TrainConfig":
+    def _sections_and_plugins_go_together(self) -> "TrainConfig":
         if self.train_on_dev and self.meta_fraction:
             raise ValueError(
                 "--meta-fraction reserves dev rows, and --train-on-dev trains on all of them; "
                 "leave one of them out"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _options_of_plugins_go_together(self) -> "TrainConfig":
         given = self.given_to_plugins
         for name in given:
             other = self.plugin_options[name].goes_with

@@ -42,13 +42,13 @@ def load_dataset_task(
 
 
 def parts_of(
-    name: str, splits: Mapping[str, Any], label: str, report: ReadReport
+    name: str, data_set: Mapping[Any, Any], label: str, report: ReadReport
 ) -> dict[str, tuple[str, Any]]:
     """Choose the splits that become the parts of the end task.
 
     Args:
         name: what messages call the data set.
-        splits: its splits.
+        data_set: its splits by name.
         label: column of the label.
         report: where to note splits that are left out.
 
@@ -58,6 +58,7 @@ def parts_of(
     Raises:
         DataError: there is no split ``train``.
     """
+    splits = {str(split): rows for split, rows in data_set.items()}
     if "train" not in splits:
         raise DataError(
             f"{name}: the data set has no split 'train', only {', '.join(map(repr, splits))}."
@@ -72,18 +73,17 @@ def parts_of(
     return {part: (split, splits[split]) for part, split in chosen.items() if split in splits}
 
 
-def _load(name: str, config: str | None) -> Mapping[str, Any]:
+def _load(name: str, config: str | None) -> Any:
     from datasets import Dataset, DatasetDict, load_dataset
     from datasets.exceptions import DatasetsError
 
     saved = Path(name)
     try:
         if (saved / "dataset_dict.json").is_file():
-            loaded = DatasetDict.load_from_disk(saved)
-        elif (saved / "state.json").is_file():
-            loaded = DatasetDict(train=Dataset.load_from_disk(saved))
-        else:
-            loaded = load_dataset(name, config)
+            return DatasetDict.load_from_disk(saved)
+        if (saved / "state.json").is_file():
+            return DatasetDict(train=Dataset.load_from_disk(saved))
+        return load_dataset(name, config)
     # A missing configuration, unknown splits, no network, broken files: each has its own class.
     except (DatasetsError, OSError, ValueError, RuntimeError, ImportError) as error:
         reason = " ".join(str(error).split()).rstrip(".") or type(error).__name__
@@ -91,7 +91,6 @@ def _load(name: str, config: str | None) -> Mapping[str, Any]:
             f"--dataset {name}: the data set cannot be loaded: {reason}. "
             "Check the name and the network, or download it and name its files with --train."
         ) from error
-    return {str(split): rows for split, rows in loaded.items()}
 
 
 def _labels_hidden(split: Any, label: str) -> bool:

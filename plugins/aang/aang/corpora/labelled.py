@@ -42,11 +42,10 @@ class LabelledRows:
 
     def part(self, indices: Sequence[int]) -> "LabelledRows":
         """Some of the rows."""
-        return LabelledRows(
-            self.source,
-            tuple(self.examples[index] for index in indices),
-            tuple(self.places[index] for index in indices),
-            self.left_out,
+        return replace(
+            self,
+            examples=tuple(self.examples[index] for index in indices),
+            places=tuple(self.places[index] for index in indices),
         )
 
 
@@ -68,8 +67,8 @@ def read_rows(
         skip_bad_rows: Leave out rows that lack a text or a label, and count them in the report.
 
     Raises:
-        DataError: The file cannot be read, a column is missing, a text or label is missing or of
-            the wrong type; the message names the line.
+        DataError: The file cannot be read or has no example, a column is missing, a text or label
+            is missing or of the wrong type; the message names the line.
     """
     table = read_table(source, columns.names())
     blank = task_type.empty_is_label
@@ -145,6 +144,8 @@ def examples_of(
         pair = None if columns.text_pair is None else text_of(cells[columns.text_pair])
         examples.append(Example(text, pair, label))
         places.append(where)
+    if not examples:
+        raise DataError(f"{table.source}: it contains no examples.")
     return LabelledRows(table.source, tuple(examples), tuple(places), table.left_out)
 
 
@@ -216,12 +217,8 @@ def can_be_learned(example: Example, task_type: TaskType) -> bool:
 
 def hashable(example: Example) -> bytes:
     """An example as bytes, for fingerprints: different ones for different examples."""
-    label = example.label
-    parts = (
-        example.text,
-        example.text_pair,
-        label if label is None or isinstance(label, str) else repr(label),
-    )
+    label = example.label if isinstance(example.label, str | None) else repr(example.label)
+    parts = (example.text, example.text_pair, label)
     content = [None if part is None else part.encode("utf-8", "surrogatepass") for part in parts]
     return b"".join(b"-1:" if part is None else b"%d:" % len(part) + part for part in content)
 

@@ -22,7 +22,7 @@ from aang.corpora.tables import TableInMemory, read_table
 from aang.task_types.choose import choose_task_type, task_type_named
 from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import LabelColumn, TaskType
-from aang_core.errors import ConfigError, DataError
+from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, ReadReport
 from aang_core.plugins.registry import Registry
 
@@ -68,6 +68,28 @@ class LabelledTask:
             for example in part:
                 content.update(hashable(example))
         return content.hexdigest()[:32]
+
+    def part_with(self, example: Example) -> str | None:
+        """``dev`` or ``test``, if the text is in one of them, whatever its case and spaces.
+
+        An objective that had seen such a text would inflate the score. In tasks over pairs, both
+        texts have to be the same.
+
+        Examples:
+            >>> from aang_core import Example
+            >>> from aang.corpora import LabelledTask
+            >>> train = (Example("It rains.", label="bad"),)
+            >>> dev = (Example("It snows.", label="good"),)
+            >>> task = LabelledTask("mood", train, dev, (), ("bad", "good"))
+            >>> task.part_with(Example("it  snows.")), task.part_with(Example("It rains."))
+            ('dev', None)
+        """
+        return self._held_out.get(text_key(example))
+
+    @cached_property
+    def _held_out(self) -> dict[tuple[str, str | None], str]:
+        parts = {"dev": self.dev, "test": self.test}
+        return {text_key(example): part for part in parts for example in parts[part]}
 
 
 @dataclass(frozen=True)
@@ -137,7 +159,6 @@ def load_task(
     Raises:
         DataError: a file cannot be used, a part is empty, train has only one class or number, or
             dev or test has no class of train.
-        ConfigError: ``dev_fraction`` is not above 0 and at most 0.5.
     """
     columns, skip = reading.columns, reading.skip_bad_rows
     # Before anything else: what is missing must not decide the kind of task.
@@ -163,9 +184,6 @@ def load_task(
         for part in ("dev", "test")
         if part in parts
     }
-    for read in rows.values():
-        if not read.examples:
-            raise DataError(f"{read.source}: it contains no examples.")
     option = columns.option("label")
     kind = kind.fitted(rows["train"].labels, rows["train"].source, option, report)
     kind = know_unseen(kind, [(n, rows[n]) for n in rows if n != "train"], report, option)
@@ -209,11 +227,8 @@ def split_dev(
         The remaining training examples, and the dev set.
 
     Raises:
-        ConfigError: ``fraction`` is out of range.
         DataError: no class has two examples, so there is nothing to split.
     """
-    if not 0 < fraction <= 0.5:
-        raise ConfigError(f"--dev-fraction is {fraction}; it must be above 0 and at most 0.5.")
     labels = task_type.strata(train.labels)
     sizes = Counter(labels)
     splittable = [index for index, label in enumerate(labels) if sizes[label] > 1]
@@ -241,38 +256,6 @@ def split_dev(
     for index in singles:
         report.add("class with a single example, so absent from dev", train.places[index])
     return train.part(sorted([*kept, *singles])), train.part(sorted(drawn))
-
-
-class HeldOutTexts:
-    """Recognises the texts of dev and test, whatever their case and spaces.
-
-    An objective that had seen such a text would inflate the score. In tasks over pairs, both texts
-    have to be the same.
-
-    Args:
-        task: the end task.
-
-    Examples:
-        >>> from aang_core import Example
-        >>> from aang.corpora import LabelledTask
-        >>> from aang.corpora.labelled_task import HeldOutTexts
-        >>> train, dev = (Example("It rains.", label="bad"),), (Example("It snows.", label="good"),)
-        >>> held_out = HeldOutTexts(LabelledTask("mood", train, dev, (), ("bad", "good")))
-        >>> held_out.part_of(Example("it  snows.")), held_out.part_of(Example("It rains."))
-        ('dev', None)
-    """
-
-    def __init__(self, task: LabelledTask) -> None:
-        self._task = task
-
-    def part_of(self, example: Example) -> str | None:
-        """``dev`` or ``test``, if the text is in one of them."""
-        return self._parts.get(text_key(example))
-
-    @cached_property
-    def _parts(self) -> dict[tuple[str, str | None], str]:
-        parts = {"dev": self._task.dev, "test": self._task.test}
-        return {text_key(example): part for part in parts for example in parts[part]}
 
 
 def overlaps(parts: Mapping[str, Sequence[Example]]) -> dict[tuple[str, str], int]:

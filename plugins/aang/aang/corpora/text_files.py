@@ -13,7 +13,6 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from aang.corpora.places import require_file
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import ReadReport
 
@@ -60,11 +59,10 @@ def text_lines(path: Path, longest: int | None = None) -> Iterator[str]:
         longest: the longest line in bytes; None for :data:`LONGEST_LINE`.
 
     Raises:
-        DataError: the file does not exist or cannot be read, its compressed data is damaged, or it
+        DataError: the file cannot be read, its compressed data is damaged, or it
             contains bytes of another encoding, null bytes or too long a line; the message names
             the line.
     """
-    require_file(path)
     place = 0
     for number, line in _numbered(path, _Raising(), longest or LONGEST_LINE):
         try:

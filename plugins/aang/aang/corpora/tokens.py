@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import torch
@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 from aang.corpora.text_files import well_formed
 from aang.corpora.token_cache import encode
 from aang.corpora.tokenizer import name_of, token_offsets, vocabulary_size
-from aang.task_types.task_type import NO_LABEL, EncodedLabels, Offsets, TaskType
+from aang.task_types.task_type import NO_LABEL, EncodedLabels, TaskType
 from aang_core.errors import ConfigError, DataError, ModelError
 from aang_core.objectives.stages.data import Example, ReadReport
 from aang_core.objectives.stages.rows import DocumentStatistics
@@ -210,9 +210,7 @@ def tokenize(
     labels = EncodedLabels()
     if task_type is not None:
         # Asked for only if the task labels tokens.
-        def offsets() -> Offsets:
-            return token_offsets([text for text, _ in texts], tokenizer, max_length)
-
+        offsets = partial(token_offsets, [text for text, _ in texts], tokenizer, max_length)
         labels = task_type.encode([example.label for example in examples], offsets, source)
     rows = TokenRows(encoded, labels, tokenizer)
     if rows.truncated:

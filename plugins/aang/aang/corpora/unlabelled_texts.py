@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from aang.corpora.columns import Columns
-from aang.corpora.labelled_task import HeldOutTexts, LabelledTask
+from aang.corpora.labelled_task import LabelledTask
 from aang.corpora.places import REST, find_files
 from aang.corpora.tables import READERS, Row, Table, TableInMemory, stream_table
 from aang.corpora.text_files import read_lines, read_text_lines, well_formed
@@ -27,7 +27,7 @@ class UnlabelledTexts:
     Files are read each time that the texts are iterated over, JSON Lines and plain text line by
     line. Tables have the end task's columns; a plain text file holds one text per line.
 
-    Texts that are also in dev or test are left out; see :class:`.labelled_task.HeldOutTexts`.
+    Texts that are also in dev or test are left out; see :meth:`.LabelledTask.part_with`.
 
     Args:
         places: files, folders and globs, or tables in memory; :data:`.places.REST` stands for the
@@ -58,10 +58,9 @@ class UnlabelledTexts:
                 text is left.
         """
         report, count = ReadReport(), 0
-        held_out = HeldOutTexts(self._task)
         try:
             for example, where in self._found(report):
-                if part := held_out.part_of(example):
+                if part := self._task.part_with(example):
                     report.add(f"unlabelled text that is also in {part}, left out", where)
                 else:
                     count += 1

@@ -24,8 +24,8 @@ from aang.from_python.arrays import (
     texts_to_predict,
 )
 from aang.from_python.training import train
+from aang.runs.devices import choose_device
 from aang.runs.predict import WINDOW, Predictor
-from aang.runs.training import choose_device
 from aang_core.errors import ConfigError, DataError
 from aang_core.plugins import load_plugins
 from aang_core.turns import training_turn

@@ -112,10 +112,10 @@ def _with_splits(arguments: Mapping[str, Any], report: ReadReport) -> dict[str, 
     Raises:
         AangError: there are other data besides it, or it cannot be used.
     """
-    given = dict(arguments)
+    given, datasets = dict(arguments), sys.modules.get("datasets")
     for name in ("dataset", "train"):
-        splits = _splits(given.get(name))
-        if splits is None:
+        splits = given.get(name)
+        if datasets is None or not isinstance(splits, datasets.DatasetDict):
             continue
         if also := [o for o in (*PARTS, "dataset") if given.get(o) is not None and o != name]:
             raise ConfigError(
@@ -126,13 +126,6 @@ def _with_splits(arguments: Mapping[str, Any], report: ReadReport) -> dict[str, 
         parts = parts_of(f"{name} DatasetDict", splits, label, report)
         given |= {"dataset": None, **{part: rows for part, (_, rows) in parts.items()}}
     return given
-
-
-def _splits(value: object) -> Mapping[str, Any] | None:
-    datasets = sys.modules.get("datasets")
-    if datasets is not None and isinstance(value, datasets.DatasetDict):
-        return {str(name): rows for name, rows in value.items()}
-    return None
 
 
 def _in_memory(value: object) -> bool:

@@ -167,18 +167,15 @@ def load_text_model(
     with loading(source, "model"):
         stored = PreTrainedConfig.from_dict(PreTrainedConfig.get_config_dict(source)[0])
         config = _configuration(source, task_type, dropout, trust_remote_code)
-        lacking: Collection[str] = ()
-        misfits: Collection[str] = ()
-        missing: Collection[str] = ()
+        lacking, misfits, missing = set[str](), set[str](), set[str]()
         if from_scratch:
             classifier = _from_scratch(auto, config, trust_remote_code)
             language_model = _from_scratch(AutoModelForMaskedLM, config, trust_remote_code)
         else:
-            trusted = {"trust_remote_code": trust_remote_code}
-            classifier, lacking, misfits = load_weights(auto, source, config, **trusted)
+            classifier, lacking, misfits = load_weights(auto, source, config, trust_remote_code)
             refuse_misfits(source, classifier, misfits)
             language_model, missing, _ = load_weights(
-                AutoModelForMaskedLM, source, config, **trusted
+                AutoModelForMaskedLM, source, config, trust_remote_code
             )
     base = cast(PreTrainedModel, classifier.base_model)
     refuse_more_tokens(source, tokenizer, base)

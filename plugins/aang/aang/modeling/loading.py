@@ -1,10 +1,11 @@
 """Models and tokenizers from folders or from the hub, with errors that say what to do."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import torch
+from huggingface_hub.utils.tqdm import progress_bar_states
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -18,9 +19,8 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from aang.modeling.model_folder import refuse_other_folders
+from aang.corpora.places import refuse_other_folders
 from aang.modeling.whole_model import refuse_untrained_classifier
-from aang.progress_bars import no_model_bars
 from aang.task_types.task_type import Pipeline
 from aang_core.errors import AangError, ModelError
 from aang_core.turns import generators_kept, loading_turn
@@ -101,8 +101,8 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
 
 
 def load_weights(
-    auto: Any, source: str, config: PreTrainedConfig, *, trust_remote_code: bool = False
-) -> tuple[PreTrainedModel, Collection[str], Collection[str]]:
+    auto: Any, source: str, config: PreTrainedConfig, trust_remote_code: bool
+) -> tuple[PreTrainedModel, set[str], set[str]]:
     """A model, and the names of its parameters that ``source`` lacks, or has in another shape."""
     # By default transformers uses torch's fused attention if the model supports it, else eager.
     model, info = auto.from_pretrained(
@@ -114,7 +114,7 @@ def load_weights(
         # The end task's head in the folder may be for another number of classes.
         ignore_mismatched_sizes=auto is not AutoModelForMaskedLM,
     )
-    return model, info["missing_keys"], {name for name, *_ in info["mismatched_keys"]}
+    return model, set(info["missing_keys"]), {name for name, *_ in info["mismatched_keys"]}
 
 
 def refuse_decoders(source: str, config: PreTrainedConfig) -> None:
@@ -209,3 +209,21 @@ def quiet() -> Iterator[None]:
             yield
         finally:
             logger.setLevel(before)
+
+
+@contextmanager
+def no_model_bars() -> Iterator[None]:
+    """Hide the bars of ``transformers`` and ``huggingface_hub`` in the block.
+
+    Their switches hold for the whole process.
+    """
+    # The switch of transformers also sets those of huggingface_hub.
+    shown, of_hub = transformers_logging.is_progress_bar_enabled(), dict(progress_bar_states)
+    transformers_logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers_logging.enable_progress_bar()
+        progress_bar_states.clear()
+        progress_bar_states.update(of_hub)

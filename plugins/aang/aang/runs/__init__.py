@@ -23,6 +23,7 @@ from aang_core.lazy_names import lazy_index
 
 if TYPE_CHECKING:
     from aang.runs.before import settled_precision as settled_precision
+    from aang.runs.devices import choose_device as choose_device
     from aang.runs.files import read_lines as read_lines
     from aang.runs.files import read_part as read_part
     from aang.runs.files import refuse_links as refuse_links
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from aang.runs.schema import Cost as Cost
     from aang.runs.schema import DevScores as DevScores
     from aang.runs.schema import Result as Result
-    from aang.runs.training import choose_device as choose_device
     from aang.task_types.metrics import shown_score as shown_score
     from aang_core.training.interruption import Interrupted as Interrupted
     from aang_core.training.interruption import interruptible as interruptible

@@ -13,7 +13,6 @@ from aang.assembly.source_rows import SourceReader
 from aang.assembly.sources import Sources, encoder_of
 from aang.config import TrainConfig
 from aang.modeling.body import part_in_words
-from aang.modeling.encoder import TextModel
 from aang.modeling.heads import LanguageModelHead
 from aang.modeling.loading import encoder_width
 from aang.runs import outcome
@@ -98,10 +97,8 @@ def prepare(sources: Sources, during: During) -> tuple[Assembly, ReadReport, Dat
     context = replace(sources.context, report=ReadReport())
     sources = replace(sources, context=context)
     torch.manual_seed(sources.config.seed)
-    refuse_other_files(
-        {"--domain": context.domain, "--out-of-domain": context.out_of_domain},
-        processes,
-    )
+    places = {"--domain": context.domain, "--out-of-domain": context.out_of_domain}
+    refuse_other_files(places, processes)
     with processes.all_or_none():
         model = load_model(sources)
         reader = SourceReader(sources, model, processes)
@@ -109,20 +106,23 @@ def prepare(sources: Sources, during: During) -> tuple[Assembly, ReadReport, Dat
             ready(sources, stage, reader, model)  # so that no stage fails half-way
         assembly = assemble(sources, model, reader)
     report.include(sources.report)
-    width = int(assembly.model.body.base.config.hidden_size)
+    width = int(model.body.base.config.hidden_size)
     precision, reason = settle_precision(sources.config.precision, device, width, processes)
     assembly = replace(assembly, sources=sources.with_options(precision=precision))
-    config = assembly.config
     with processes.all_or_none():
         refuse_too_large(assembly, device)
     statistics = outcome.data_statistics(assembly, report)
     during.announce(summary_of(assembly, statistics, str(device)))
-    longest = _longest(config, assembly)
-    part = part_in_words(assembly.model.body, assembly.model.parts)
-    untaught = _untaught(config, assembly)
-    for sentence in (reason, longest, part, untaught, *report.lines()):
-        if sentence is not None:
-            during.say(sentence)
+    asked, most = assembly.config.max_length, model.max_length
+    sentences = [reason, part_in_words(model.body, model.parts)]
+    if asked > most:
+        sentences.append(
+            f"--max-length {asked} is more than the encoder's {most} tokens, which hold"
+        )
+    heads = [model.heads.language_model() for _ in sources.plan.pretraining]
+    untaught = untaught_heads(assembly, heads or [task.head for task in assembly.auxiliaries])
+    for sentence in filter(None, (*sentences, untaught, *report.lines())):
+        during.say(sentence)
     return assembly, report, statistics
 
 
@@ -150,34 +150,14 @@ def dry_run(sources: Sources, *, say: Callable[[str], None] = lambda sentence: N
     return summaries[0].model_copy(update={"expected": expected})
 
 
-def _longest(config: TrainConfig, assembly: Assembly) -> str | None:
-    """A sentence about an encoder that takes fewer tokens than asked for; None if it does not."""
-    most = assembly.model.max_length
-    if config.max_length <= most:
-        return None
-    return f"--max-length {config.max_length} is more than the encoder's {most} tokens, which hold"
-
-
-def _untaught(config: TrainConfig, assembly: Assembly) -> str | None:
-    """A sentence about language-model heads that start untrained; None if there are none."""
-    heads = [task.head for task in assembly.auxiliaries]
-    if stages := assembly.sources.plan.pretraining:
-        heads = [assembly.model.heads.language_model() for _ in stages]
-    return untaught_heads(assembly.model, heads, assembly.sources.encoder, config.domain)
-
-
-def untaught_heads(
-    model: TextModel, heads: Sequence[nn.Module], encoder: str, domain: Sequence[str]
-) -> str | None:
+def untaught_heads(assembly: Assembly, heads: Sequence[nn.Module]) -> str | None:
     """A sentence about the missing language-model head and how to train one; None if there is one.
 
     Args:
-        model: the encoder.
+        assembly: the encoder, and the options that name it and in-domain text.
         heads: of all objectives.
-        encoder: the encoder as the user named it.
-        domain: the user's in-domain text, if any.
     """
-    if not model.fresh_language_model:
+    if not assembly.model.fresh_language_model:
         return None
     untaught = [h for h in heads if any(isinstance(m, LanguageModelHead) for m in h.modules())]
     why = (
@@ -186,6 +166,7 @@ def untaught_heads(
         if untaught
         else "and may not have read text of your field; preparing it first may help"
     )
-    text = [part for place in domain or ["FILE"] for part in ("--text", place)]
+    encoder, domain = assembly.sources.encoder, assembly.config.domain or ["FILE"]
+    text = [part for place in domain for part in ("--text", place)]
     command = ["aang", "prepare-encoder", encoder, *text, "--out", "prepared-encoder"]
     return f"{encoder} has no language-model head, {why}: {shlex.join(command)}"

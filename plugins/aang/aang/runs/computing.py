@@ -2,10 +2,10 @@
 
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from aang_core.errors import ConfigError
 from aang_core.gradients.passes import Precision
@@ -83,20 +83,13 @@ def _computes_in(precision: str, device: torch.device) -> bool:
     """Whether a product in half precision is one, in hardware where that can be asked."""
     if device.type == "cuda" and precision == "bf16":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    try:
-        return _product(device, _HALF[precision]) == _HALF[precision]
-    except RuntimeError:
-        return False
-
-
-def _product(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    """The type of a product under autocast."""
-    one = torch.ones(1, 1, device=device)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), suppress(RuntimeError):
         # torch warns of a type that it does not know on a device, and goes on in float32.
         warnings.simplefilter("ignore")
-        with torch.autocast(device.type, dtype):
-            return (one @ one).dtype
+        one = torch.ones(1, 1, device=device)
+        with torch.autocast(device.type, _HALF[precision]):
+            return (one @ one).dtype == _HALF[precision]
+    return False
 
 
 def gains_by_bf16(device: torch.device, width: int) -> tuple[bool, str]:
@@ -140,7 +133,7 @@ def check_compiler(device: torch.device) -> None:
         ConfigError: it cannot be compiled; the message says why.
     """
     try:
-        torch.compile(_twice, dynamic=True)(torch.zeros(8, device=device))
+        torch.compile(lambda x: x + x, dynamic=True)(torch.zeros(8, device=device))
     # The errors of compilers have many classes, and torch wraps them in others.
     except Exception as error:
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -148,7 +141,3 @@ def check_compiler(device: torch.device) -> None:
             f"--compile: torch cannot compile on this machine: {lines[0] if lines else error!r}. "
             "Install a C++ compiler such as g++, or name one with CXX, or leave --compile out"
         ) from error
-
-
-def _twice(x: Tensor) -> Tensor:
-    return x + x

@@ -13,24 +13,18 @@ from aang_core.tasks.processes import launched_processes, local_processes, local
 CPU = torch.device("cpu")
 
 
-def automatic_device() -> torch.device:
-    """The accelerator if there is one, else the CPU.
-
-    Raises:
-        ConfigError: this machine has fewer accelerators than processes of this training.
-    """
-    kind = _accelerator()
-    return CPU if kind is None else _own(kind, "auto")
-
-
-def device_called(name: str) -> torch.device:
+def choose_device(name: str) -> torch.device:
     """The device called ``name``, such as ``cpu``, ``cuda`` or ``cuda:1``.
 
-    Of several processes, each gets a device of its own.
+    ``auto`` means the accelerator if there is one. If a machine has several, each of its processes
+    uses another one.
 
     Raises:
-        ConfigError: there is no such device on this machine, or the processes cannot share it.
+        ConfigError: there is no such device on this machine, or its processes cannot share it.
     """
+    if name == "auto":
+        kind = _accelerator()
+        return CPU if kind is None else _own(kind, name)
     try:
         device = torch.device(name)
     except RuntimeError as error:

@@ -43,10 +43,11 @@ from aang_core.training.bench import RunTasks
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.trainer import Schedule, Watching
 
-METRIC = LOG_LIKELIHOOD
-"""Mean log-likelihood of the targets in held-out texts, in nats."""
 ACCURACY = "accuracy"
 """Share of the targets that the head predicts correctly, for outputs that count hits."""
+
+EVALUATED_AT_ONCE = 64
+"""Held-out rows in a pass through the encoder."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ class EncoderRows:
     """
 
     task: ObjectiveTask
-    train: Task
-    held_out: Task
+    train: "ObjectiveTask | RowSubset"
+    held_out: "ObjectiveTask | RowSubset"
 
 
 def encoder_settings(
@@ -79,7 +80,7 @@ def encoder_settings(
         config,
         replace(base_optimizer(config), lr=pace.lr, head_lr=pace.head_lr),
         # No early stopping: held-out scores choose nothing.
-        Schedule(steps, pace.eval_every, sys.maxsize, METRIC, keep_best=False),
+        Schedule(steps, pace.eval_every, sys.maxsize, LOG_LIKELIHOOD, keep_best=False),
         pace.batch_size,
     )
 
@@ -152,9 +153,7 @@ def trained_encoder(
 
 
 @torch.inference_mode()
-def held_out_scores(
-    passes: Passes, rows: EncoderRows, *, seed: int, batch_size: int = 64
-) -> Mapping[str, float]:
+def held_out_scores(passes: Passes, rows: EncoderRows, *, seed: int) -> Mapping[str, float]:
     """Mean log-likelihood of the targets, and the share of them that is predicted correctly.
 
     The same seed gives the same targets.
@@ -167,7 +166,7 @@ def held_out_scores(
     parts: list[RowLosses] = []
     hits: list[Tensor] = []
     output = rows.task.output
-    for indices in _by_length(task).split(batch_size):
+    for indices in torch.argsort(task.lengths, stable=True).split(EVALUATED_AT_ONCE):
         batch = task.batch(indices, generator).to(device)
         features = passes.features(batch)
         losses = passes.losses(task, task.head, features, batch)
@@ -177,15 +176,10 @@ def held_out_scores(
         if right is not None:
             hits.append(right)
     pooled = RowLosses.pool(parts)
-    found = {METRIC: -float(pooled.mean())}
+    found = {LOG_LIKELIHOOD: -float(pooled.mean())}
     if hits:
         found[ACCURACY] = float(torch.cat(hits).sum() / pooled.counts.sum().clamp(min=1))
     return found
-
-
-def _by_length(task: Task) -> Tensor:
-    lengths = task.lengths
-    return torch.arange(len(task)) if lengths is None else torch.argsort(lengths, stable=True)
 
 
 class RowSubset(Task):
@@ -196,15 +190,14 @@ class RowSubset(Task):
         rows: int64 indices of its rows.
     """
 
-    def __init__(self, task: Task, rows: Tensor) -> None:
+    def __init__(self, task: ObjectiveTask, rows: Tensor) -> None:
         self.name, self.head, self.factors = task.name, task.head, task.factors
         self._task = task
         self._rows = rows
 
     @property
-    def lengths(self) -> Tensor | None:
-        lengths = self._task.lengths
-        return None if lengths is None else lengths[self._rows]
+    def lengths(self) -> Tensor:
+        return self._task.lengths[self._rows]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -267,7 +260,7 @@ def pretrain(
     torch.manual_seed(sources.config.seed)
     model = load_model(sources, reader.tokenizer, stage.name)
     rows = ready(sources, stage, reader, model)
-    observers = during.observe(stage.name, stage.settings.steps, METRIC)
+    observers = during.observe(stage.name, stage.settings.steps, LOG_LIKELIHOOD)
     with trained_encoder(
         model.body.to(during.device),
         rows,
@@ -280,30 +273,28 @@ def pretrain(
         folder.write_folder(
             f"{place}/model", lambda to: model.save_language_model(to, rows.task.head)
         )
-        result = StageResult.model_validate(
-            {
-                "objective": stage.objective.name,
-                "texts": {"train": len(rows.train), "held_out": len(rows.held_out)},
-                **trained,
-                "model": f"{place}/model",
-                **_got_worse(stage.name, **trained[METRIC]),
-            }
+        result = StageResult.without_empty(
+            objective=stage.objective.name,
+            texts={"train": len(rows.train), "held_out": len(rows.held_out)},
+            **trained,
+            model=f"{place}/model",
+            note=_got_worse(stage.name, **trained[LOG_LIKELIHOOD]),
         )
         write_part(folder, result, place)
     return result
 
 
-def _got_worse(stage: str, before: float, after: float) -> dict[str, str]:
-    """The note of a stage after which held-out text is less likely."""
+def _got_worse(stage: str, before: float, after: float) -> str:
+    """The note of a stage after which held-out text is less likely; empty if it is not."""
     if after >= before:
-        return {}
-    return {
-        "note": f"pre-training {stage} made held-out text less likely: its log-likelihood was "
+        return ""
+    return (
+        f"pre-training {stage} made held-out text less likely: its log-likelihood was "
         f"{before:.4f} and is {after:.4f}; fewer steps or a smaller --set {stage}.lr may do better"
-    }
+    )
 
 
-def _hold_out(task: ObjectiveTask, seed: int) -> tuple[Task, RowSubset]:
+def _hold_out(task: ObjectiveTask, seed: int) -> tuple[ObjectiveTask | RowSubset, RowSubset]:
     """Split the rows, by ``seed``, into rows to train on and held-out rows.
 
     The held-out rows of a stream come from its first block, and training starts after that block.

@@ -15,7 +15,7 @@ from aang.corpora.tables import TableInMemory
 from aang.runs.predict import Predictor, require_columns_of_training
 from aang.runs.schema import PartEvaluation
 from aang.task_types.task_type import TaskType
-from aang_core.errors import DataError, NumericalError
+from aang_core.errors import NumericalError
 from aang_core.objectives.stages import ReadReport
 
 if TYPE_CHECKING:
@@ -105,8 +105,6 @@ def applied_scores(
         if task_type.names_classes and not task_type.several_classes:
             require_one_type(source, columns.label)
     rows = read_rows(source, columns, report, task_type, skip_bad_rows=skip_bad_rows)
-    if not rows.examples:
-        raise DataError(f"{rows.source}: there is no example in it.")
     task_type = know_unseen(
         task_type,
         [(rows.source, rows)],

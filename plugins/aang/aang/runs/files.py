@@ -33,6 +33,14 @@ def read_part(kind: type[FileT], folder: Path) -> FileT:
     return _parsed(kind, _text(path), str(path))
 
 
+def part_if_there(kind: type[FileT], folder: Path) -> FileT | None:
+    """Like :func:`read_part`, but None if there is no such file."""
+    try:
+        return read_part(kind, folder)
+    except FileNotFoundError:
+        return None
+
+
 def read_lines(kind: type[FileT], folder: Path) -> list[FileT]:
     """Read all lines of the log that ``kind`` describes; raises like :func:`read_part`."""
     path = folder / kind.file
@@ -85,9 +93,9 @@ def write_part(folder: RunFolder, part: FilePart, place: str = ".") -> None:
     folder.write_json(str(Path(place, part.file)), part.document())
 
 
-def append_line(folder: RunFolder, line: FilePart, place: str = ".") -> None:
-    """Append ``line`` to its log, in the folder ``place`` of the run."""
-    folder.append(str(Path(place, line.file)), line.document())
+def append_line(folder: RunFolder, line: FilePart) -> None:
+    """Append ``line`` to its log."""
+    folder.append(line.file, line.document())
 
 
 class ScoresLog:
@@ -197,9 +205,8 @@ def check_model(run: Path, model: Path) -> None:
     Raises:
         DataError: a file has changed or is missing; the message names it.
     """
-    try:
-        recorded = read_part(ModelFiles, run)
-    except FileNotFoundError:
+    recorded = part_if_there(ModelFiles, run)
+    if recorded is None:
         return
     for name in recorded.files:
         inside(model, name)

@@ -12,6 +12,7 @@ import platform
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -25,9 +26,8 @@ from aang.assembly.sources import Sources
 from aang.config.paths import NAMES_OF_SOURCES
 from aang.corpora.places import find_files, names_of_files
 from aang.corpora.tokenizer import tokenizer_digest
-from aang.corpora.train_draw import TrainDraw
 from aang.runs.devices import on_usable_cores
-from aang.runs.files import read_part
+from aang.runs.files import part_if_there
 from aang.runs.schema import FilePart, PluginsUsed, PluginUsed, TrainRows
 from aang_core.errors import DataError
 from aang_core.objectives.stages import ReadReport
@@ -43,6 +43,9 @@ Options of plug-ins say themselves whether numbers depend on them.
 
 _OF_MEMORY = "micro_batch_size"
 """The option that changes what is drawn from then on and may change: memory may be too small."""
+
+_OF_ALL = ("tokenizer", "data", "classes", "encoder", "objectives", "options")
+"""What all processes must have; the tokenizer is first, since with another one all data differs."""
 
 _MOST_THREADS = 1024
 
@@ -93,6 +96,7 @@ def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) ->
     """
     streamed = {name: rows.digest for name, rows in assembly.streams.items()}
     plan, tokenizer = assembly.sources.plan, assembly.model.tokenizer
+    vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()))
     stages = [stage.objective for stage in plan.pretraining]
     config = assembly.config
     used = {p.key: p for o in (*stages, *plan.objectives) for p in o.primitives if p.options}
@@ -103,7 +107,7 @@ def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) ->
         data=assembly.reader.digests() | streamed,
         classes=list(assembly.sources.task.labels),
         encoder=_digest_of_weights(assembly.model.body),
-        tokenizer=_digest_of_text(json.dumps(sorted(tokenizer.get_vocab().items()))),
+        tokenizer=hashlib.sha256(vocabulary.encode()).hexdigest()[:32],
         tokenization=tokenizer_digest(tokenizer),
         threads=min(torch.get_num_threads(), _MOST_THREADS),
         processes=processes.size,
@@ -123,15 +127,13 @@ def recorded_inputs(folder: Path) -> Inputs | None:
     Raises:
         DataError: the record is damaged, or missing although the run has checkpoints.
     """
-    try:
-        return read_part(Inputs, folder)
-    except FileNotFoundError:
-        if any(folder.glob("**/checkpoints/*")):
-            raise DataError(
-                f"--resume {folder}: {Inputs.file} is missing, so there is no record of the "
-                "data and options that the run began with; start a new run"
-            ) from None
-        return None
+    recorded = part_if_there(Inputs, folder)
+    if recorded is None and any(folder.glob("**/checkpoints/*")):
+        raise DataError(
+            f"--resume {folder}: {Inputs.file} is missing, so there is no record of the data and "
+            "options that the run began with; start a new run"
+        )
+    return recorded
 
 
 def accepted(
@@ -242,17 +244,13 @@ def threads_of(recorded: Inputs | None, device: torch.device) -> AbstractContext
     return on_usable_cores(recorded.threads)
 
 
-def recorded_draw(folder: Path) -> TrainDraw | None:
+def recorded_draw(folder: Path) -> TrainRows | None:
     """The training rows that the run in ``folder`` has drawn; None if it trained on all rows.
 
     Raises:
         DataError: the record is damaged.
     """
-    try:
-        found = read_part(TrainRows, folder)
-    except FileNotFoundError:
-        return None
-    return TrainDraw(tuple(found.rows), found.of, found.digest)
+    return part_if_there(TrainRows, folder)
 
 
 def plugins_used(plugins: Plugins, sources: Sources, changes: Sequence[str]) -> PluginsUsed:
@@ -270,13 +268,7 @@ def plugins_used(plugins: Plugins, sources: Sources, changes: Sequence[str]) -> 
         primitives[f"engine/{engine.name}"] = engine.origin.distribution
     return PluginsUsed(
         plugins=[
-            PluginUsed(
-                distribution=record.origin.distribution,
-                version=record.origin.version,
-                entry_point=record.origin.entry_point,
-                status=record.status,
-            )
-            for record in plugins.records
+            PluginUsed(**asdict(record.origin), status=record.status) for record in plugins.records
         ],
         primitives=primitives,
         changes=list(changes),
@@ -294,11 +286,11 @@ def plugin_changes(out: Path, installed: Plugins) -> tuple[list[str], list[str]]
         DataError: the run's ``plugins.json`` is damaged.
     """
     try:
-        recorded = read_part(PluginsUsed, out)
-    except FileNotFoundError:
-        return [], []
+        recorded = part_if_there(PluginsUsed, out)
     except DataError as error:
         raise DataError(f"{error}; start a new run") from error
+    if recorded is None:
+        return [], []
     return recorded.changes, plugin_differences(recorded.document(), installed)
 
 
@@ -340,20 +332,16 @@ def refuse_other_inputs(now: Inputs, processes: Processes) -> None:
     Raises:
         SharedError: a process has something else than the first one.
     """
-    compared = {"options", "objectives", "data", "classes", "encoder", "tokenizer"}
-    processes.refuse_if_different(now.model_dump_json(include=compared), _other_inputs)
+    processes.refuse_if_different(now.model_dump_json(include=set(_OF_ALL)), _other_inputs)
 
 
 def _other_inputs(first: str, other: str) -> str:
     expected, found = json.loads(first), json.loads(other)
-    # With another tokenizer, all data differs.
-    for what in ("tokenizer", "data", "classes", "encoder", "objectives", "options"):
-        if expected[what] != found[what]:
-            names = ""
-            if isinstance(found[what], dict):
-                names = f" ({', '.join(_differing(expected[what], found[what]))})"
-            return f"it has other {what}{names} than the first process"
-    raise AssertionError("nothing differs")
+    what = next(name for name in _OF_ALL if expected[name] != found[name])
+    names = ""
+    if isinstance(found[what], dict):
+        names = f" ({', '.join(_differing(expected[what], found[what]))})"
+    return f"it has other {what}{names} than the first process"
 
 
 def _differing(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -369,7 +357,3 @@ def _digest_of_weights(module: nn.Module) -> str:
         data = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
         content.update(f"{name} {tuple(value.shape)} {zlib.crc32(data)}\n".encode())
     return content.hexdigest()[:32]
-
-
-def _digest_of_text(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -84,9 +84,8 @@ def _card_of_encoder(model: str | None) -> Mapping[str, Any]:
     folder = files("aang") / "assets" / "demo-encoder" if model is None else Path(model)
     card = Path(str(folder)) / "README.md"
     if not card.is_file():
-        cached = None
-        if model is not None and _hub_name(model) is not None:
-            cached = try_to_load_from_cache(model, "README.md")
+        name = _hub_name(model)
+        cached = try_to_load_from_cache(name, "README.md") if name else None
         if not isinstance(cached, str):
             return {}
         card = Path(cached)

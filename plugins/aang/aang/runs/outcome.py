@@ -61,7 +61,7 @@ def evaluation(assembly: Assembly) -> tuple[Evaluation, TaskType]:
     Returns:
         The evaluation, and the kind of task with what was chosen on dev for its predictions.
     """
-    model = Classifier(assembly.model.body, assembly.model.classifier)
+    model = Classifier(assembly.model)
     labels, logits = assembly.dev.truth(), predict(model, assembly.dev)
     task_type = assembly.sources.task.task_type.tuned(labels, logits, assembly.config.metric)
     test = None
@@ -88,7 +88,6 @@ def result(assembly: Assembly, evaluated: Evaluation, **took: Any) -> Result:
         **took: further fields of the result: what the training took and chose.
     """
     sources, config = assembly.sources, assembly.config
-    chosen = chosen_scores(config, evaluated)
     task_type = sources.task.task_type
     return Result.without_empty(
         weighter=config.weighter,
@@ -96,9 +95,8 @@ def result(assembly: Assembly, evaluated: Evaluation, **took: Any) -> Result:
         seed=config.seed,
         objectives=len(assembly.auxiliaries),
         metric=ChosenScores(
+            **chosen_scores(config, evaluated).document(),
             name=config.metric,
-            dev=chosen.dev,
-            test=chosen.test,
             intervals={n: p.intervals[config.metric] for n, p in evaluated.parts.items()},
         ),
         majority=_majority(assembly),

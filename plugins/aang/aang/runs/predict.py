@@ -178,8 +178,10 @@ class Predictor:
         report = ReadReport() if report is None else report
         remaining = iter(texts)
         while part := list(itertools.islice(remaining, batch_size * window)):
-            # Longest first: if a batch does not fit into memory, it is the first one.
-            order = sorted(range(len(part)), key=lambda i: -_length(part[i]))
+            # Characters sort nearly as tokens would. Longest first: if a batch does not fit into
+            # memory, it is the first one.
+            characters = [sum(len(text or "") for text in both) for both in part]
+            order = sorted(range(len(part)), key=lambda i: -characters[i])
             found: dict[int, Decoded] = {}
             for start in range(0, len(order), batch_size):
                 indices = order[start : start + batch_size]
@@ -302,12 +304,6 @@ def _run_of(source: Path) -> Path | None:
     if not all(file.is_file() for file in files):
         return None
     return above if above / finished_result(above).model == source.absolute() else None
-
-
-def _length(text: Text) -> int:
-    """The length of a text in characters, which sorts texts nearly as tokens would."""
-    first, second = text
-    return len(first) + len(second or "")
 
 
 def refuse_wrong_paths(source: Path) -> None:

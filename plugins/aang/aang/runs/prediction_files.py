@@ -122,12 +122,11 @@ def rows_of_lines(stream: BinaryIO, *, pairs: bool) -> Iterator[Row]:
 
 
 def _row(text: Text, where: str) -> Row:
-    first, second = (None if part is None else well_formed(part) for part in text)
-    assert first is not None
-    if not first.strip() or (second is not None and not second.strip()):
+    named = zip(("text", "text_pair"), text, strict=True)
+    columns = {name: well_formed(part) for name, part in named if part is not None}
+    if not all(map(str.strip, columns.values())):
         raise DataError(f"{where}: is empty. There is nothing to predict.")
-    pair = {} if second is None else {"text_pair": second}
-    return Row((first, second), {"text": first} | pair, where)
+    return Row((columns["text"], columns.get("text_pair")), columns, where)
 
 
 def predicted(
@@ -139,24 +138,6 @@ def predicted(
     found = predictor.predict(texts, batch_size=batch_size, window=window, report=report)
     # The prediction comes first: a row that cannot be read ends both.
     yield from ((next(kept), prediction) for prediction in found)
-
-
-def columns_to_read(
-    predictor: Predictor,
-    source: Path,
-    text: str | None,
-    text_pair: str | None,
-    label: str | None = None,
-) -> Columns:
-    """The columns of the texts: those that the user names, else those of the run.
-
-    Raises:
-        DataError: a second text is named, and the run was trained on single texts.
-    """
-    own = predictor.columns
-    if text_pair is not None:
-        check_pairs(predictor, source, pairs=True)
-    return Columns(text or own.text, text_pair or own.text_pair, label or own.label)
 
 
 def check_pairs(predictor: Predictor, source: Path, *, pairs: bool) -> None:

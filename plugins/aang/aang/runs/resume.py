@@ -3,7 +3,6 @@
 Importing this module imports no torch.
 """
 
-import itertools
 import shlex
 import shutil
 from collections.abc import Callable, Iterator
@@ -61,20 +60,14 @@ def unfinished(out: Path, registry: Registry, **over: Any) -> TrainConfig:
     refuse_if_locked(out)
     config = recorded_config(out / "config.yaml", registry, **over, out=out)
 
-    def here(name: str, place: str | Path) -> Path | None:
+    def here(name: str, place: str | Path) -> str | Path:
         recorded, own = Path(place), out.absolute() / copy_of(name)
         is_copy = recorded.is_absolute() and recorded.match(copy_of(name))
-        return own if is_copy and own.is_file() and not recorded.exists() else None
+        return own if is_copy and own.is_file() and not recorded.exists() else place
 
-    found: dict[str, Any] = {}
-    for name in PARTS:
-        path = getattr(config, name)
-        if path is not None:
-            found[name] = here(name, path) or path
-    for name in TEXTS:
-        places = getattr(config, name)
-        found[name] = tuple(str(here(name, place) or place) for place in places)
-    return config.model_copy(update=found)
+    parts = {name: here(name, path) for name in PARTS if (path := getattr(config, name))}
+    texts = {name: tuple(str(here(name, p)) for p in getattr(config, name)) for name in TEXTS}
+    return config.model_copy(update={**parts, **texts})
 
 
 def copy_of(name: str) -> str:
@@ -115,18 +108,18 @@ def new_run_folder(config: TrainConfig, processes: "Processes") -> Iterator[Path
 
 def _take(config: TrainConfig) -> int:
     """Create the first folder that does not exist, and return its number."""
-    for number in itertools.count(1):
+    number = 1
+    while True:
         out = _numbered(config, number)
         try:
             out.mkdir(parents=True)
+            return number
         except FileExistsError:
-            continue
+            number += 1
         except OSError as error:
             raise ConfigError(
                 f"{out}: cannot make the run folder: {error.strerror}; give another with --out"
             ) from error
-        return number
-    raise AssertionError("numbers do not end")
 
 
 def _numbered(config: TrainConfig, number: int) -> Path:

@@ -15,7 +15,6 @@ from aang.runs.schema import (
     DataStatistics,
     DevScores,
     Evaluation,
-    PlainFineTuning,
     PluginsUsed,
     Result,
     Round,
@@ -334,8 +333,8 @@ class Run:
 
     def _predictor(self, trust_remote_code: bool) -> "Predictor":
         """The classifier, loaded once."""
+        from aang.runs.devices import choose_device
         from aang.runs.predict import Predictor
-        from aang.runs.training import choose_device
 
         if not self._loaded:
             device = choose_device("auto")
@@ -364,19 +363,9 @@ class Run:
         """The scores and the heaviest objectives as tables, for notebooks."""
         from pandas import DataFrame
 
-        chosen, title = self.outcome.metric, escape(repr(self).splitlines()[0])
-        baselines: dict[str, Scores | PlainFineTuning] = {
-            "plain fine-tuning": self.outcome.fine_tuning,
-            self.outcome.baseline: self.outcome.majority,
-        }
-        scores = [["this run", chosen.shown("dev"), chosen.shown("test")]]
-        scores += [
-            [name, shown_score(of.dev, chosen.name), shown_score(of.test, chosen.name)]
-            for name, of in baselines.items()
-            if of is not None
-        ]
-        dev = "dev (trained on)" if self.outcome.trained_on_dev else "dev"
-        tables = [DataFrame(scores, columns=[chosen.name, dev, "test"])]
+        title = escape(repr(self).splitlines()[0])
+        header, *scores = table_of_scores(self)
+        tables = [DataFrame(scores, columns=header)]
         weights = self.records.mean_weights(0.75, 1.0)
         heaviest = sorted(weights, key=lambda name: -weights[name])[:_OBJECTIVES]
         if heaviest:
@@ -388,6 +377,21 @@ class Run:
     def differences(self, installed: Plugins) -> list[str]:
         """How the plug-ins that the run used differ from those installed, a sentence each."""
         return plugin_differences(self.plugins.document(), installed)
+
+
+def table_of_scores(run: Run) -> list[list[str]]:
+    """The scores of a run and of what it is compared with, for people: a header, then the rows."""
+    outcome, chosen = run.outcome, run.outcome.metric
+    metric = f"{chosen.name}, 95% interval" if chosen.intervals else chosen.name
+    dev = "dev (trained on)" if outcome.trained_on_dev else "dev"
+    this = f"this run ({run.options.get('recipe') or outcome.weighter})"
+    rows = [[metric, dev, "test"], [this, chosen.shown("dev"), chosen.shown("test")]]
+    others: dict[str, Scores] = {outcome.baseline: outcome.majority}
+    if reference := outcome.fine_tuning:
+        others = {f"plain fine-tuning, mean of {reference.seeds} seeds": reference, **others}
+    for name, scores in others.items():
+        rows.append([name, *(shown_score(scores.on(p), chosen.name) for p in ("dev", "test"))])
+    return rows
 
 
 def _by_step(steps: Sequence[int]) -> "Index[int]":

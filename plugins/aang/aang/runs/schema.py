@@ -54,7 +54,7 @@ class Scores(Part):
         return self.dev if part == "dev" else self.test
 
 
-class ChosenScores(Part):
+class ChosenScores(Scores):
     """The metric that the best model was chosen by, with its scores.
 
     Attributes:
@@ -62,14 +62,11 @@ class ChosenScores(Part):
     """
 
     name: Metric
-    dev: Number
-    test: Number | None
     intervals: dict[str, Interval] = {}
 
     def shown(self, part: str) -> str:
         """The score on ``dev`` or ``test`` with its interval, for people."""
-        value = self.dev if part == "dev" else self.test
-        return shown_score(value, self.name, self.intervals.get(part, ()))
+        return shown_score(self.on(part), self.name, self.intervals.get(part, ()))
 
 
 class BeforeAfter(Part):
@@ -128,12 +125,10 @@ class FinalFineTuning(Part):
     body_rows: Count
 
 
-class PlainFineTuning(Part):
+class PlainFineTuning(Scores):
     """Scores of plain fine-tuning on the same task: means over ``seeds`` seeds."""
 
     metric: Metric
-    dev: Number
-    test: Number
     seeds: Count
 
 

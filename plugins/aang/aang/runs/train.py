@@ -1,7 +1,7 @@
 """A whole run, from its sources to a complete run folder."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,8 @@ from aang.assembly.around_training import after_training, observers
 from aang.assembly.assembly import Assembly, assemble, hold_out
 from aang.assembly.labelled_tasks import end_task_columns
 from aang.assembly.prediction import Classifier, predict
-from aang.assembly.source_rows import SourceReader
 from aang.assembly.sources import Sources
-from aang.config import TrainConfig, with_absolute_paths
+from aang.config import with_absolute_paths
 from aang.corpora.tokens import TokenRows
 from aang.runs import inputs, outcome
 from aang.runs.before import check, prepare
@@ -91,9 +90,7 @@ def train_run(
         assembly, report, statistics = prepare(sources, during)
         now = inputs.inputs_of(assembly, device, processes)
         inputs.refuse_other_inputs(now, processes)
-        changed: inputs.Inputs | None = now
-        if before is not None:
-            changed = inputs.accepted(out, before, now, accept_changes, during.say)
+        changed = inputs.accepted(out, before, now, accept_changes, during.say) if before else now
         with (
             during.interruption.deferred(),
             opened(
@@ -107,10 +104,12 @@ def train_run(
             if sources.plan.pretraining:
                 # Each stage loads its own encoder, which needs the memory.
                 del assembly
-                stages, sources = _pretrained(sources, reader, folder, during)
-                for stage in stages.values():
-                    if stage.note:
-                        report.note(stage.note)
+                for stage in sources.plan.pretraining:
+                    done = stages[stage.name] = pretrain(sources, stage, reader, folder, during)
+                    model = folder.path / "pretraining" / stage.name / "model"
+                    sources = sources.after(str(model))
+                    if done.note:
+                        report.note(done.note)
                 torch.manual_seed(sources.config.seed)
                 assembly = assemble(sources, reader=reader)
             anew = before is not None and inputs.scores_differently(before, now)
@@ -130,14 +129,12 @@ def _finished(
 ) -> Run:
     """Write what is left of the run folder once model and evaluation are written."""
     logs = {n: summary(folder.path / n)["sha256"] for n in (DevScores.file, Round.file)}
-    further: dict[str, Any] = {"logs": logs}
-    # A run whose test logits are asked for is one of many on the same rows, which need one control.
-    many = sources.config.test_predictions
     config, task = sources.config, sources.task
     task = replace(task, dev=tuple(hold_out(task, config.meta_fraction, config.seed)[0]))
-    if controls := {} if many else controls_of(task, config.metric, report):
-        further["controls"] = controls
-    result = result.model_copy(update=further)
+    # A run whose test logits are asked for is one of many on the same rows, which need one control.
+    controls = {} if config.test_predictions else controls_of(task, config.metric, report)
+    given = {"controls": controls} if controls else {}
+    result = result.model_copy(update={"logs": logs, **given})
     run = Run.about_to_finish(folder.path, result)
     folder.write_text("model/README.md", card_of(run))
     failures = list(after_training(plugins.registry, run))
@@ -165,7 +162,9 @@ def _write_beginning(
     """
     for name, content in assembly.sources.copies.items():
         folder.write_text(name, content)
-    folder.write_text("config.yaml", reusable(assembly.config))
+    # To be used again from any folder, and without the run folder, which another run cannot use.
+    options = with_absolute_paths(assembly.config).model_dump(mode="json", exclude={"out"})
+    folder.write_text("config.yaml", yaml.safe_dump(options))
     # Its notes name files as the user did, in a folder that may now be another one.
     if changed is not None or not (folder.path / DataStatistics.file).is_file():
         write_part(folder, statistics)
@@ -173,30 +172,6 @@ def _write_beginning(
         write_part(folder, TrainRows(rows=list(draw.rows), of=draw.of, digest=draw.digest))
     if changed is not None:
         write_part(folder, changed)
-
-
-def reusable(config: TrainConfig) -> str:
-    """The resolved options in YAML, to be used again from any folder.
-
-    Without the run folder, which another run cannot use.
-    """
-    whole = with_absolute_paths(config)
-    return yaml.safe_dump(whole.model_dump(mode="json", exclude={"out"}))
-
-
-def _pretrained(
-    sources: Sources, reader: SourceReader, folder: RunFolder, during: During
-) -> tuple[dict[str, StageResult], Sources]:
-    """Train each stage of pre-training.
-
-    Returns:
-        The result of each stage, by name, and the sources with the encoder of the last stage.
-    """
-    stages = {}
-    for stage in sources.plan.pretraining:
-        stages[stage.name] = pretrain(sources, stage, reader, folder, during)
-        sources = sources.after(str(folder.path / "pretraining" / stage.name / "model"))
-    return stages, sources
 
 
 def train_and_evaluate(
@@ -226,7 +201,7 @@ def train_and_evaluate(
     told: list[Observer] = [_Log(folder, config.weighter), cost, *plugins, *watching]
     if config.test_predictions and assembly.test is not None:
         logs.append(LogitsOnTest.file)
-        told.append(_TestLog(folder, assembly, assembly.test, processes))
+        told.append(_TestLog(folder, Classifier(model), assembly.test, processes))
     checkpointer = checkpoints_in(folder, ".", config, during, logs)
     trainer = build_trainer(assembly, during.device, told, checkpointer, processes)
     checkpointer.load(trainer)
@@ -285,16 +260,14 @@ class _Log(ScoresLog):
         append_line(self._folder, line)
 
 
+@dataclass
 class _TestLog:
     """Writes ``test_predictions.jsonl``; all processes share the rows, and the first one writes."""
 
-    def __init__(
-        self, folder: RunFolder, assembly: Assembly, test: TokenRows, processes: Processes
-    ) -> None:
-        self._folder = folder
-        self._classifier = Classifier(assembly.model.body, assembly.model.classifier)
-        self._test = test
-        self._processes = processes
+    folder: RunFolder
+    classifier: Classifier
+    test: TokenRows
+    processes: Processes
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         """Does nothing."""
@@ -302,10 +275,10 @@ class _TestLog:
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
     ) -> None:
-        logits = predict(self._classifier, self._test, processes=self._processes)
+        logits = predict(self.classifier, self.test, processes=self.processes)
         if not logits.isfinite().all():
             raise NumericalError(
                 f"step {step}: the model computes NaN or infinity for test rows: training has "
                 "diverged; lower the learning rate"
             )
-        append_line(self._folder, LogitsOnTest(step=step, logits=logits.tolist()))
+        append_line(self.folder, LogitsOnTest(step=step, logits=logits.tolist()))

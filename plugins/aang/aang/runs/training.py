@@ -16,7 +16,7 @@ from aang.assembly.prediction import Classifier, predict
 from aang.config import TrainConfig
 from aang.corpora.tokens import TokenRows
 from aang.runs.computing import in_effect
-from aang.runs.devices import CPU, automatic_device, device_called
+from aang.runs.devices import CPU, choose_device
 from aang.runs.memory import ReturnsFreeMemory
 from aang.runs.preparation_config import PreparationConfig
 from aang.runs.schema import DevScores
@@ -73,17 +73,6 @@ class During:
     interruption: Interruption = field(default_factory=Interruption)
     device: torch.device = CPU
     processes: Processes = ALONE
-
-
-def choose_device(name: str) -> torch.device:
-    """The device called ``name``; ``auto`` means the accelerator if there is one.
-
-    If a machine has several accelerators, each of its processes uses another one.
-
-    Raises:
-        ConfigError: there is no such device on this machine, or its processes cannot share it.
-    """
-    return automatic_device() if name == "auto" else device_called(name)
 
 
 def choose_training_device(name: str) -> torch.device:
@@ -364,7 +353,7 @@ def score_rows(
         precision: of the forward passes.
     """
     task_type, labels = assembly.end_task.task_type, rows.truth(part)
-    classifier = Classifier(assembly.model.body, assembly.model.classifier)
+    classifier = Classifier(assembly.model)
     with Passes(assembly.model.body, precision).autocast():
         logits = predict(classifier, rows, processes=processes, part=part)
     loss = task_type.losses(logits.float(), labels).mean()

@@ -9,14 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from aang.task_types.cells import Cell, class_name, text_of
-from aang.task_types.metrics import (
-    Metric,
-    confusion,
-    majority_scores,
-    per_class,
-    resampled_scores,
-    scores,
-)
+from aang.task_types.metrics import Metric, per_class, resampled_scores, scores
 from aang.task_types.task_type import NO_LABEL, Decoded, EncodedLabels, Errors, Offsets, TaskType
 from aang_core.objectives.stages.data import Label, ReadReport
 from aang_core.tasks.task import RowLosses
@@ -61,14 +54,19 @@ class SingleLabel(TaskType):
         return resampled_scores(labels, logits.argmax(dim=-1), counts)
 
     def errors(self, labels: Tensor, logits: Tensor) -> Errors:
+        from sklearn.metrics import confusion_matrix
+
         truth, predicted = labels.tolist(), logits.argmax(dim=-1).tolist()
         count = len(self.classes)
         rates = per_class(truth, predicted, count)
-        matrix = confusion(truth, predicted, count) if count <= MOST_CONFUSED else ()
+        matrix: Sequence[Sequence[int]] = ()
+        if count <= MOST_CONFUSED:
+            matrix = confusion_matrix(truth, predicted, labels=range(count)).tolist()
         return Errors(dict(zip(self.classes, rates, strict=True)), matrix)
 
     def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
-        return majority_scores(train.tolist(), labels.tolist())
+        majority = int(train.bincount().argmax())  # of several, the first
+        return scores(labels.tolist(), [majority] * len(labels))
 
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
         return [
