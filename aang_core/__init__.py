@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from aang_core.plugins.primitive import Origin as Origin
     from aang_core.plugins.primitive import Primitive as Primitive
     from aang_core.plugins.primitive import Stage as Stage
+    from aang_core.plugins.primitive import flag_option as flag_option
     from aang_core.plugins.primitive import number_option as number_option
     from aang_core.plugins.primitive import sample_size_option as sample_size_option
     from aang_core.plugins.primitive import whole_number_option as whole_number_option

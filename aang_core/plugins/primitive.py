@@ -409,6 +409,31 @@ def whole_number_option(option: str, value: Any, meaning: str = "", *, low: int 
     return value
 
 
+def flag_option(option: str, value: Any) -> bool:
+    """Check that an option is true or false.
+
+    Args:
+        option: the name of the option in the message, such as ``"weighter option offload"``.
+        value: what the user gave.
+
+    Raises:
+        ConfigError: ``value`` is no bool.
+
+    Examples:
+        >>> from aang_core import ConfigError, flag_option
+        >>> flag_option("mine.stream", True)
+        True
+        >>> try:
+        ...     flag_option("mine.stream", "no, thanks")
+        ... except ConfigError as error:
+        ...     print(error)
+        mine.stream is 'no, thanks'; give true or false
+    """
+    if not isinstance(value, bool):
+        raise ConfigError(f"{option} is {value!r}; give true or false")
+    return value
+
+
 def sample_size_option(n: object, auxiliaries: Sized) -> int:
     """The number of auxiliary tasks that a step trains.
 

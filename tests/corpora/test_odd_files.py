@@ -261,5 +261,15 @@ def test_odd_texts_become_rows(request: pytest.FixtureRequest, tmp_path: Path, f
     assert int(rows.lengths.max()) == 16
     assert int(rows.lengths.min()) >= 2
     expected = {"bert": 3, "roberta": 0}[family]
-    told = {e: n for e, n in report.counts.items() if "has no tokens" in e}
+    told = {e: n for e, n in report.counts.items() if "without a token" in e}
     assert sum(told.values()) >= expected
+
+
+def test_a_language_that_the_tokenizer_does_not_know_is_told(
+    bert: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    report, texts = ReadReport(), ["the 电影 很好看", "the street is wet"]
+    for text in texts:
+        tokenize([Example(text)], bert, max_length=16, cache=None, report=report, source=text)
+    (note,) = [note for note in report.notes if "unknown to the tokenizer" in note]
+    assert f"of the tokens of {texts[0]} are unknown to the tokenizer; an encoder for" in note

@@ -256,6 +256,22 @@ def test_pairs_dev_and_a_kept_run(options: dict[str, Any], tmp_path: Path) -> No
     assert classifier.predict(list(zip(TEXTS, TEXTS, strict=True))).shape == (16,)
     with pytest.raises(ValueError, match="this classifier was fitted to pairs of texts"):
         classifier.predict(TEXTS)
+    assert classifier.feature_names_in_.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match="during fit: a, b, in this order; got b, a"):
+        classifier.predict(pairs[["b", "a"]])
+    with pytest.raises(ValueError, match="got text"):
+        classifier.predict(pd.DataFrame({"text": TEXTS}))
+
+
+@pytest.mark.parametrize("labels", [[2.0, 3.0], [" a", "a"], [False, True]])
+def test_class_weights_are_given_by_class(
+    options: dict[str, Any], tmp_path: Path, labels: list[Any]
+) -> None:
+    """As ``classes_`` has it, whatever its name in the saved model is."""
+    weights = {labels[0]: 3.0, labels[1]: 1.0}
+    classifier = AangClassifier(**options, class_weights=weights, runs=tmp_path)
+    classifier.fit(TEXTS, labels * 8)
+    assert [*classifier.run_.records.data.class_weights.values()] == [3.0, 1.0]
 
 
 @pytest.mark.parametrize(

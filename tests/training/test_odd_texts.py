@@ -52,7 +52,7 @@ def test_a_training_on_odd_texts(
         "dev text that is also in",
         "longer than 48 tokens",
         "half a surrogate pair",
-        "text that has no tokens; train",
+        "text without a token that the tokenizer knows; train",
     ):
         assert said in done.err, said
     lines = (run / "weights.jsonl").read_text().splitlines()

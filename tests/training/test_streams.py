@@ -173,3 +173,36 @@ def test_a_domain_of_nothing(aang: Aang, train_options: list[object], tmp_path: 
     assert done.status == 2
     assert "no usable text" in done.err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("stream", [[], STREAM], ids=["read once", "stream"])
+def test_texts_of_dev_and_test_are_left_out(
+    aang: Aang, small: list[object], task_files: Path, tmp_path: Path, stream: list[object]
+) -> None:
+    """Whatever their case; otherwise an objective would train on what the score is of."""
+    dev, test = (
+        [
+            json.loads(line)["text"]
+            for line in (task_files / f"{part}.jsonl").read_text("utf-8").splitlines()
+        ]
+        for part in ("dev", "test")
+    )
+    known = [dev[0], dev[1].upper(), *test[:3]]
+    new = (task_files / "domain.txt").read_text(encoding="utf-8").splitlines()[:30]
+    domain = tmp_path / "domain.txt"
+    options = [*small, "--space", "dapt", *stream, "--domain", domain, "--steps", 4]
+    domain.write_text("\n".join(known + new), encoding="utf-8")
+    done = aang(*options, "--out", tmp_path / "run")
+    assert done.status == 0, done.err
+    data = json.loads((tmp_path / "run" / "data.json").read_text(encoding="utf-8"))
+    if stream:
+        assert any("also in dev or test of the end task are left out" in n for n in data["notes"])
+    else:
+        assert data["sources"]["s2orc"]["texts"] == len(new)
+        assert any(
+            "2 × text of s2orc that is also in the end task's dev" in n for n in data["notes"]
+        )
+    domain.write_text("\n".join(known), encoding="utf-8")
+    done = aang(*options, "--out", tmp_path / "nothing")
+    assert done.status == 2
+    assert "also in dev or test of the end task. Nothing may train on those" in done.err

@@ -209,6 +209,23 @@ def test_the_steps_of_a_round_must_be_a_number_of_steps(steps: Any) -> None:
         CheckedWeighter(weighter, primitive, ["end"])
 
 
+@pytest.mark.parametrize(
+    ("weighter", "option"),
+    [
+        ("static", "alternate"),
+        ("alpha-vil", "offload"),
+        ("diw", "offload"),
+        ("forkmerge", "offload"),
+        ("tapweight", "offload"),
+        ("factored-bandit", "rewind"),
+    ],
+)
+def test_a_word_switches_nothing_on(weighter: str, option: str) -> None:
+    primitive = load_plugins().registry.weighter(weighter)
+    with pytest.raises(ConfigError, match=f"weighter option {option} is 'no'; give true or false"):
+        primitive.make(TaskCard("end"), [TaskCard("a")], **{option: "no"})
+
+
 def test_a_bench_without_a_score_says_so(options: dict[str, Any]) -> None:
     _, _, bench = built(options)
     with bench.aside() as draws:

@@ -10,6 +10,7 @@ from aang_core import (
     Update,
     Weighter,
     Workbench,
+    flag_option,
     number_option,
     sample_size_option,
     whole_number_option,
@@ -76,7 +77,7 @@ class AlphaVil(Weighter):
             "weighter option fraction", fraction, low=0, high=1, above_low=True
         )
         self._sample_size = sample_size_option(n, auxiliaries)
-        self._offload = bool(offload)
+        self._offload = flag_option("weighter option offload", offload)
         self._weights = TaskWeights(card.name for card in (end_task, *auxiliaries))
         self._alpha: dict[str, float] = {}
         self._dev_losses: list[float] = []

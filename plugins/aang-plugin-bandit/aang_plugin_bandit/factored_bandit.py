@@ -6,7 +6,14 @@ from typing import Any
 
 import torch
 
-from aang_core import ConfigError, TaskCard, Workbench, number_option, whole_number_option
+from aang_core import (
+    ConfigError,
+    TaskCard,
+    Workbench,
+    flag_option,
+    number_option,
+    whole_number_option,
+)
 from aang_plugin_bandit.beliefs import Beliefs
 from aang_plugin_bandit.choices import LEVEL, OWN, SHARE, Choice, Choices
 from aang_plugin_bandit.rounds import ScoredRounds
@@ -72,8 +79,7 @@ class FactoredBandit(ScoredRounds):
         dev_rows: int | None = 256,
         rewind: bool = False,
     ) -> None:
-        if not isinstance(rewind, bool):
-            raise ConfigError(f"weighter option rewind is {rewind!r}; give true or false")
+        flag_option("weighter option rewind", rewind)
         super().__init__(k, dev_rows)
         self._end_task = end_task.name
         self._names = [card.name for card in auxiliaries]

@@ -7,6 +7,7 @@ from aang_core import (
     Corruption,
     EmbeddedRows,
     Vocabulary,
+    flag_option,
     number_option,
     select_tokens,
 )
@@ -41,7 +42,7 @@ class NoisingEmbeds:
         self, scale: float = 0.5, adversarial: bool = False, rate: float = SELECTION_RATE
     ) -> None:
         self.scale = number_option("option scale of noising-embeds", scale, low=0, above_low=True)
-        self.adversarial = bool(adversarial)
+        self.adversarial = flag_option("option adversarial of noising-embeds", adversarial)
         self.rate = selection_rate(rate)
 
     def __call__(

@@ -218,6 +218,7 @@ class AangBest(TextEstimator):
         self.verdict_, self._model = found.verdict_, found._model
         # Its classes are sorted as names, where 10 comes before 2.
         self._order = [found._model.labels.index(name) for name in names]
+        self._keep_columns(X)
         self.classes_ = classes
         return self
 
@@ -245,6 +246,7 @@ class AangBest(TextEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:  # noqa: N803
         """The probability of each class, ``[N, C]``, in the order of ``classes_``."""
         check_is_fitted(self, "classes_")
+        self._refuse_other_columns(X)
         texts = texts_to_predict(X, pairs=self._model.pairs)
         found = [
             self._model.probabilities(texts[start : start + 32 * WINDOW])

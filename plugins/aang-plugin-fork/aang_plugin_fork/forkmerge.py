@@ -8,6 +8,7 @@ from aang_core import (
     Update,
     Weighter,
     Workbench,
+    flag_option,
     restored_by_task,
     sample_size_option,
     whole_number_option,
@@ -71,7 +72,7 @@ class ForkMerge(Weighter):
         self._dev_rows = dev_rows
         if dev_rows is not None:
             self._dev_rows = whole_number_option("weighter option dev_rows", dev_rows)
-        self._offload = bool(offload)
+        self._offload = flag_option("weighter option offload", offload)
         self._weights = dict.fromkeys(self._names, 1 / len(self._names))
         self._last: dict[str, Any] = {}
 

@@ -9,6 +9,7 @@ from aang_core import (
     TaskCard,
     Weighter,
     Workbench,
+    flag_option,
     number_option,
     restored_by_task,
     sample_size_option,
@@ -81,7 +82,7 @@ class TapWeight(Weighter):
         self._dev_batches = dev_batches
         if dev_batches is not None:
             self._dev_batches = whole_number_option("weighter option dev_batches", dev_batches)
-        self._offload = bool(offload)
+        self._offload = flag_option("weighter option offload", offload)
         self._last: dict[str, Any] = {}
 
     def round(self, bench: Workbench) -> None:

@@ -217,7 +217,12 @@ def _score_over_texts(metric: str, runs: Sequence[Run]) -> Lines:
 
 
 def _domain_texts(run: Run) -> int:
-    """How many in-domain texts the run has read, for its objectives or in a stage before."""
+    """How many in-domain texts the run has read, for its objectives or in a stage before.
+
+    Of a stream it is 0: its source has the texts of one buffer, which do not say how many it read.
+    """
+    if run.options.get("set", {}).get(DOMAIN, {}).get("stream"):
+        return 0
     if (source := run.records.data.sources.get(DOMAIN)) is not None:
         return source.texts
     stages = [s for s in run.outcome.pretraining.values() if s.objective.startswith(f"{DOMAIN}/")]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import yaml
 from aang import Run
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
 from aang_plugin_report.comparison import bars_of
@@ -164,6 +165,13 @@ def test_a_comparison_and_its_scores_over_in_domain_text(
     assert curve.name.endswith(", factored over td")
     assert (list(curve.x), list(curve.y)) == ([100, 1000], [50.0, 50.0])
     assert [(high - low) / 2 for low, high in curve.intervals] == pytest.approx([25 * 2**0.5, 0])
+    streamed = shutil.copytree(folders[2], tmp_path / "streamed")
+    config = yaml.safe_load((streamed / "config.yaml").read_text())
+    config |= {"set": {"s2orc": {"stream": True}}}
+    (streamed / "config.yaml").write_text(yaml.safe_dump(config))
+    # The texts of a stream's buffer are not those that it has read.
+    kept = charts_of_several([Run.open(folder) for folder in (folders[0], streamed)])
+    assert "domain-text-macro-f1" not in {chart.key for chart in kept}
     status, _, err = aang(capsys, "report", root, "--figures", figures)
     assert status == 0, err
     assert {"results-t.png", "domain-text-macro-f1.png"} <= {p.name for p in figures.iterdir()}

@@ -83,7 +83,7 @@ def _paper(line: bytes, where: str, report: ReadReport) -> Paper | None:
         return None
     reader = reader_of(record)
     if reader is None:
-        report.add("record of an unknown layout, skipped", where)
+        report.add('record without "text" or the fields of a paper, skipped', where)
         return None
     return reader(record, partial(report.add, where=where))
 

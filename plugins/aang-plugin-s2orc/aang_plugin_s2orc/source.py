@@ -12,6 +12,7 @@ from aang_core import (
     DataError,
     Example,
     ReadReport,
+    flag_option,
     whole_number_option,
 )
 from aang_plugin_s2orc.corpus import Corpus
@@ -64,9 +65,7 @@ class S2orc(Data):
             whole_number_option("s2orc.limit", limit)
         if max_length is not None:
             whole_number_option("s2orc.max_length", max_length, low=max(1, min_length))
-        if not isinstance(stream, bool):
-            raise ConfigError(f"s2orc.stream is {stream!r}; give true or false.")
-        if stream and limit is not None:
+        if flag_option("s2orc.stream", stream) and limit is not None:
             raise ConfigError("s2orc.limit is given, but with s2orc.stream there is no end.")
         self._field = field
         self._years = None if years is None else Years.parse(years)

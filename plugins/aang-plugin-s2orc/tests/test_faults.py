@@ -52,7 +52,7 @@ def test_faulty_lines_are_counted_with_the_place_of_the_first(tmp_path: Path) ->
         {
             "paragraph without text, skipped": 5,
             NOT_JSON: 2,
-            "record of an unknown layout, skipped": 1,
+            'record without "text" or the fields of a paper, skipped': 1,
             SEEN_BEFORE: 1,
             "record without an id, skipped": 1,
             "paragraphs that are not a list, skipped": 1,

@@ -104,6 +104,9 @@ def test_bad_input(files: Path) -> None:
     for more, says in (
         (["--test", files / "test.jsonl"], "no text is left to draw from: of 1 texts"),
         (["--times", 0], "--times 0.0: give a number above 0"),
+        (["--times", "inf"], "--times inf: give a number above 0"),
+        (["--times", "nan"], "--times nan: give a number above 0"),
+        (["--seed", 2**63], "is not in the range 0<=x<=9223372036854775807"),
         (["--text", "question"], "there is no column 'question'"),
         (["--source", "nowhere"], "nowhere"),
         (["--field", "Wizardry"], "no record names its fields of study"),
@@ -116,6 +119,9 @@ def test_bad_input(files: Path) -> None:
     done = prepare(files, "--out", files / "out.csv")
     assert done.exit_code == 2
     assert "let its name end in .parquet" in done.output
+    done = prepare(files, "--out", files / "missing" / "out.parquet")
+    assert done.exit_code == 2
+    assert "there is no folder" in done.output
 
 
 def test_options_of_the_source_alone_are_taken(files: Path) -> None:

@@ -10,6 +10,7 @@ from aang_core import (
     StepwiseWeighter,
     TaskCard,
     Workbench,
+    flag_option,
     number_option,
     sample_size_option,
 )
@@ -60,7 +61,7 @@ class Static(StepwiseWeighter):
         self._relative = {card.name: 1.0 for card in auxiliaries}
         self._relative.update(_objective_weights(weights or {}, end_task.name, self._relative))
         self.sample_size = sample_size_option(n, auxiliaries)
-        self._alternate = bool(alternate)
+        self._alternate = flag_option("weighter option alternate", alternate)
         if end_task_weight is None:
             self._end_task_weight = 1 / (self.sample_size + 1)
         else:

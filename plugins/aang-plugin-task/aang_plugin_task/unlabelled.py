@@ -11,6 +11,7 @@ from aang_core import (
     DataError,
     Example,
     ReadReport,
+    flag_option,
     whole_number_option,
 )
 
@@ -50,9 +51,7 @@ class Unlabelled(Data):
         if max_length is not None:
             whole_number_option("unlabelled.max_length", max_length, low=max(1, min_length))
         whole_number_option("unlabelled.buffer", buffer, low=2)
-        if not isinstance(stream, bool):
-            raise ConfigError(f"unlabelled.stream is {stream!r}; give true or false.")
-        if stream and limit is not None:
+        if flag_option("unlabelled.stream", stream) and limit is not None:
             raise ConfigError(
                 "unlabelled.limit is given, but with unlabelled.stream there is no end."
             )

@@ -1,6 +1,7 @@
 """``aang prepare-domain``: in-domain text for a task, drawn from what a data primitive reads."""
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,13 @@ COUNTS = {
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME.OPTION=VALUE", help="option of the source"
 )
-@click.option("--seed", default=0, show_default=True, help="of a random sample")
+@click.option(
+    *("--seed", "seed"),
+    type=click.IntRange(0, 2**63 - 1),
+    default=0,
+    show_default=True,
+    help="of a random sample",
+)
 @click.option("--out", required=True, type=FILE, help="the Parquet file to write")
 @click.pass_obj
 def prepare_domain(
@@ -92,10 +99,13 @@ def prepare_domain(
     from aang_plugin_s2orc.domain.overlap import Overlap
     from aang_plugin_s2orc.domain.sampling import sample as draw
 
-    if times <= 0:
+    if not 0 < times < math.inf:
         raise ConfigError(f"--times {times}: give a number above 0")
     if out.suffix != ".parquet":
         raise ConfigError(f"--out {out}: is a Parquet file; let its name end in .parquet")
+    # What cannot be written must not be found after the corpus has been read.
+    if not out.parent.is_dir():
+        raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it first")
     report = ReadReport()
     texts = _texts_of(task, columns, report)
     evaluated = [path for path in (dev, test) if path is not None]

@@ -1,6 +1,6 @@
 """Reads and tokenises every source of a run once, for pre-training and the main training."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -10,13 +10,14 @@ from transformers import PreTrainedTokenizerBase
 
 from aang.assembly.labelled_tasks import LabelledFile
 from aang.assembly.sources import Sources
-from aang.assembly.stream_rows import StreamRows
+from aang.assembly.stream_rows import NewTexts, StreamRows
 from aang.corpora.cache import cache_folder
 from aang.corpora.tokens import TokenRows, tokenize
 from aang.modeling import TextModel
 from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import TaskType
 from aang_core.contracts import CheckedData
+from aang_core.errors import DataError
 from aang_core.objectives.stages import Example
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.processes import ALONE, Processes
@@ -108,9 +109,8 @@ class SourceReader:
         size = min(data.buffer, steps * rows_per_step)
         # Not cached: a stream's texts are not read again soon.
         tokenized = partial(self._tokenize, cache=None, source=name)
-        rows = StreamRows(
-            data.stream(sources.context), size, steps, tokenized, name, self._processes
-        )
+        stream = NewTexts(data.stream(sources.context), sources.held_out, name, sources.report)
+        rows = StreamRows(stream, size, steps, tokenized, name, self._processes)
         streams[name] = SourceRows(rows, None)
         return streams[name]
 
@@ -122,7 +122,12 @@ class SourceReader:
     def _read(self, data: CheckedData, name: str) -> SourceRows:
         if data.of_step or data.of_end_task:
             return SourceRows(self.train(), None, data.of_step)
-        examples = list(data.examples(self._sources.context))
+        examples = list(self._new(data.examples(self._sources.context), name))
+        if not examples:
+            raise DataError(
+                f"{name}: every text is also in dev or test of the end task. Nothing may train on "
+                "those; give other texts."
+            )
         labels = [example.label for example in examples]
         # Labels are read only where every example has one.
         provides = data.primitive.provides if None not in labels else frozenset()
@@ -135,6 +140,15 @@ class SourceReader:
             task_type = self._sources.task.task_type
         rows = self._tokenize(examples, cache=cache_folder(), task_type=task_type, source=name)
         return SourceRows(rows, classes)
+
+    def _new(self, examples: Iterable[Example], name: str) -> Iterator[Example]:
+        """The examples that are neither in dev nor in test."""
+        for number, example in enumerate(examples, start=1):
+            if part := self._sources.held_out(example):
+                event = f"text of {name} that is also in the end task's {part}, left out"
+                self._sources.report.add(event, f"text {number}")
+            else:
+                yield example
 
 
 def hold_out_of(count: int, seed: int) -> tuple[Tensor, Tensor]:

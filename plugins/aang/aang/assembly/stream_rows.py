@@ -7,8 +7,60 @@ from typing import Any
 from torch import Tensor
 
 from aang.corpora.tokens import PaddedRows, TokenRows
-from aang_core.objectives.stages import DocumentStatistics, Example, TextStream
+from aang_core.errors import DataError
+from aang_core.objectives.stages import DocumentStatistics, Example, ReadReport, TextStream
 from aang_core.tasks.processes import ALONE, Processes
+
+MOST_LEFT_OUT = 100_000
+"""Texts of dev and test in a row, after which a stream is taken to hold nothing else."""
+
+
+@dataclass(eq=False)
+class NewTexts:
+    """A stream without the texts of dev and test.
+
+    Attributes:
+        stream: all texts.
+        held_out: says whether a text is in dev or test.
+        name: what messages call the stream.
+        report: where the first text that is left out is noted; later ones may be the same again.
+    """
+
+    stream: TextStream
+    held_out: Callable[[Example], str | None]
+    name: str
+    report: ReadReport
+    _noted: bool = False
+
+    def __next__(self) -> Example:
+        """The next text.
+
+        Raises:
+            DataError: there seem to be no others.
+        """
+        for _ in range(MOST_LEFT_OUT):
+            example = next(self.stream)
+            part = self.held_out(example)
+            if part is None:
+                return example
+            if not self._noted:
+                self._noted = True
+                self.report.note(
+                    f"{self.name}: texts that are also in dev or test of the end task are left "
+                    f"out, such as {example.text!r:.60}"
+                )
+        raise DataError(
+            f"{self.name}: {MOST_LEFT_OUT:,} texts in a row are also in dev or test of the end "
+            "task. Nothing may train on those; give other texts."
+        )
+
+    def state_dict(self) -> dict[str, Any]:
+        """See `TextStream.state_dict`."""
+        return self.stream.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """See `TextStream.load_state_dict`."""
+        self.stream.load_state_dict(state)
 
 
 @dataclass(eq=False)

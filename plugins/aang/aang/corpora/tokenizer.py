@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -171,6 +171,21 @@ def vocabulary_size(tokenizer: PreTrainedTokenizerBase) -> int:
     """One more than the largest id."""
     # A vocabulary with gaps has ids beyond its length.
     return max(len(tokenizer), 1 + max(tokenizer.get_vocab().values(), default=0))
+
+
+def unknown_tokens(counts: Mapping[int, int], tokenizer: PreTrainedTokenizerBase) -> int:
+    """How many tokens a tokenizer does not know, of those counted by their id.
+
+    They are the unknown token and, for tokenizers that fall back to bytes, a token that is only a
+    part of a character.
+    """
+    ids = [*counts]
+    texts = tokenizer.batch_decode([[token] for token in ids])
+    return sum(
+        counts[token]
+        for token, text in zip(ids, texts, strict=True)
+        if token == tokenizer.unk_token_id or "\ufffd" in text
+    )
 
 
 def name_of(tokenizer: PreTrainedTokenizerBase) -> str:

@@ -1,6 +1,7 @@
 """Texts as token ids: tokenised once, stored compactly, padded one batch at a time."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -12,7 +13,7 @@ from transformers import PreTrainedTokenizerBase
 
 from aang.corpora.text_files import well_formed
 from aang.corpora.token_cache import encode
-from aang.corpora.tokenizer import name_of, token_offsets, vocabulary_size
+from aang.corpora.tokenizer import name_of, token_offsets, unknown_tokens, vocabulary_size
 from aang.task_types.task_type import NO_LABEL, EncodedLabels, TaskType
 from aang_core.errors import ConfigError, DataError, ModelError
 from aang_core.objectives.stages.data import Example, ReadReport
@@ -154,6 +155,11 @@ class TokenRows:
         return DocumentStatistics(len(self), frequency)
 
 
+LOOKED_AT = 1000
+"""Texts of a source whose tokens are counted, to see whether the tokenizer knows the language."""
+NOTED_UNKNOWN = 0.05
+"""A larger share of unknown tokens is told."""
+
 STATISTICS_ROWS = 8192
 """Rows whose tokens are counted at a time."""
 
@@ -221,7 +227,13 @@ def tokenize(
         report.add(event, f"text {first + 1}")
         report.counts[event] += rows.truncated - 1
     for index in rows.empty:
-        report.add(f"text that has no tokens; {source}", f"text {index + 1}")
+        event = f"text without a token that the tokenizer knows; {source}"
+        report.add(event, f"text {index + 1}")
+    counts = Counter(encoded["ids"][: int(rows.lengths[:LOOKED_AT].sum())].tolist())
+    share = unknown_tokens(counts, tokenizer) / max(1, counts.total())
+    if share > NOTED_UNKNOWN:
+        advice = "an encoder for its language, or one for many such as xlm-roberta-base, knows more"
+        report.note(f"{share:.0%} of the tokens of {source} are unknown to the tokenizer; {advice}")
     return rows
 
 

@@ -59,6 +59,13 @@ def texts_to_predict(X: Any, *, pairs: bool | None) -> list[tuple[str, str | Non
     return [(well_formed(text), pair and well_formed(pair)) for text, pair in both]
 
 
+def column_names(X: Any) -> np.ndarray | None:  # noqa: N803
+    """The names of the columns of a DataFrame; None for anything else."""
+    names = list(getattr(X, "columns", ()))
+    named = bool(names) and all(isinstance(name, str) for name in names)
+    return np.array(names, dtype=object) if named else None
+
+
 def labels_of(y: Any, rows: int) -> np.ndarray:
     """Labels of one kind, ``[N]``.
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from aang.config import schema_of
 from aang.from_python.arrays import (
     class_names,
+    column_names,
     labelled_columns,
     labels_of,
     text_columns,
@@ -61,6 +62,23 @@ class TextEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # no
         found: np.ndarray = self.classes_[shares.argmax(axis=1)]
         return found
 
+    def _keep_columns(self, X: Any) -> None:  # noqa: N803
+        """Set ``feature_names_in_`` to the names of the columns of ``X``, if it has some."""
+        names = column_names(X)
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _refuse_other_columns(self, X: Any) -> None:  # noqa: N803
+        """Refuse columns that have other names or another order than those of ``fit``."""
+        names, fitted = column_names(X), vars(self).get("feature_names_in_")
+        if names is not None and fitted is not None and [*names] != [*fitted]:
+            raise ValueError(
+                "The feature names should match those that were passed during fit: "
+                f"{', '.join(fitted)}, in this order; got {', '.join(names)}"
+            )
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
@@ -85,6 +103,7 @@ class AangClassifier(TextEstimator):
 
     Attributes:
         classes_ (ndarray): the labels, sorted, ``[C]``.
+        feature_names_in_ (ndarray): the names of the columns, if ``X`` was a DataFrame.
         result_ (Mapping): the content of the run's ``result.json``.
         run_ (Run | None): the run, if ``runs`` names a folder.
 
@@ -170,6 +189,9 @@ class AangClassifier(TextEstimator):
             given["text_pair"] = "text_pair"
         named = {name: getattr(self, name) for name in _defaults() if name not in _OF_ITS_OWN}
         options = {name: value for name, value in named.items() if value is not None}
+        if isinstance(weights := options.get("class_weights"), Mapping):
+            by_class = dict(zip(every.tolist(), names, strict=True))
+            options["class_weights"] = {by_class.get(of, of): w for of, w in weights.items()}
         with bad_input(), _run_folder(self.runs) as out:
             run = train(**options, **given, out=out, quiet=self.quiet)
             predictor = Predictor.load(
@@ -181,6 +203,7 @@ class AangClassifier(TextEstimator):
         of_train = np.searchsorted(every, classes).tolist()
         # All at the end: after a fit that fails, the classifier is the one from before it.
         self.predictor_ = predictor
+        self._keep_columns(X)
         self.classes_ = classes
         self._order = [place[names[i]] for i in of_train]
         self.result_ = run.result
@@ -202,6 +225,7 @@ class AangClassifier(TextEstimator):
             ValueError: a text cannot be used.
         """
         check_is_fitted(self)
+        self._refuse_other_columns(X)
         texts = texts_to_predict(X, pairs=self.predictor_.columns.text_pair is not None)
         found = self.predictor_.predict(texts, window=WINDOW)
         rows = np.array([list(p.probabilities.values()) for p in found], dtype=np.float64)
