@@ -65,6 +65,12 @@ def expect_base(made: object, base: type) -> None:
     expect(isinstance(made, base), "what it makes", what, type(made).__name__)
 
 
+def expect_stream(data: Data) -> None:
+    """Expect a method ``stream`` of data with a ``buffer``."""
+    has = type(data).stream is not Data.stream
+    expect(has or data.buffer is None, "stream", "a method, as there is a buffer", "none")
+
+
 def expect_tensor(
     value: Any, what: str, like: tuple[int, ...], letters: str, *dtypes: torch.dtype | None
 ) -> None:
@@ -277,6 +283,7 @@ class CheckedData(Data):
             expect_base(data, Data)
             fits = data.buffer is None or (isinstance(data.buffer, int) and data.buffer > 0)
             expect(fits, "the buffer", "a number above 0", data.buffer)
+            expect_stream(data)
         self.buffer = data.buffer
         self.of_step = data.of_step
         self.of_end_task = data.of_end_task

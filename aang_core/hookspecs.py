@@ -42,8 +42,8 @@ class RegisterPrimitive(Protocol):
     """What the hooks of the four stages and of the weighters receive.
 
     Examples:
-        >>> from aang_core import RegisterPrimitive, hookimpl
-        >>> class Shout:
+        >>> from aang_core import Data, RegisterPrimitive, hookimpl
+        >>> class Shout(Data):
         ...     def examples(self, context):
         ...         return context.train
         >>> @hookimpl
@@ -533,7 +533,7 @@ def aang_open_classifier(source: Path, device: "torch.device", trust_remote_code
         trust_remote_code: whether Python code that comes with a model may run.
 
     Returns:
-        An object with the ``labels``, ``columns``, ``pairs``, ``task_type``, ``predict`` and
+        A dataclass with the ``labels``, ``columns``, ``pairs``, ``task_type``, ``predict`` and
         ``labelled_logits`` of :class:`aang.runs.predict.Predictor`; None for any other folder.
     """
 

@@ -272,4 +272,13 @@ def test_a_language_that_the_tokenizer_does_not_know_is_told(
     for text in texts:
         tokenize([Example(text)], bert, max_length=16, cache=None, report=report, source=text)
     (note,) = [note for note in report.notes if "unknown to the tokenizer" in note]
-    assert f"of the tokens of {texts[0]} are unknown to the tokenizer; an encoder for" in note
+    assert f"of the letters of {texts[0]} are unknown to the tokenizer; an encoder for" in note
+
+
+def test_bytes_of_an_emoji_are_no_other_language(
+    roberta: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    report, examples = ReadReport(), [Example("so 👩\u200d💻🏳️\u200d🌈"), Example("这个电影很好看")]
+    for example in examples:
+        tokenize([example], roberta, max_length=16, cache=None, report=report)
+    assert [note[:28] for note in report.notes] == ["100% of the letters of data "]

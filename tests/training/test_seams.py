@@ -285,6 +285,13 @@ def test_what_is_no_subclass_of_its_base_class(
         checked(object(), mine(stage))
 
 
+def test_data_with_a_buffer_needs_a_stream() -> None:
+    source = Source([Example("one")])
+    source.buffer = 10
+    with pytest.raises(PluginError, match="stream: expected a method, as there is a buffer"):
+        CheckedData(source, mine("data"))
+
+
 def test_calls_after_the_first_read_no_value() -> None:
     """On meta tensors nothing can be read: a synchronisation would be an error."""
     transform = CheckedTransform(NoOpOfMeta(), mine("transform"))

@@ -85,7 +85,8 @@ class ReadReport:
 
     def note(self, sentence: str) -> None:
         """Record something that happened once and is no error, such as how data was split."""
-        self.notes.append(sentence)
+        if sentence not in self.notes:
+            self.notes.append(sentence)
 
     def include(self, other: "ReadReport") -> None:
         """Merge the report of another pass over some of the same texts; nothing counts twice."""

@@ -17,6 +17,7 @@ from aang.from_python.arrays import (
     text_columns,
     texts_of,
     texts_to_predict,
+    weights_by_name,
 )
 from aang.from_python.estimator import TextEstimator, bad_input
 from aang.from_python.given_data import GivenData
@@ -142,6 +143,7 @@ class AangBest(TextEstimator):
 
     Attributes:
         classes_ (ndarray): the labels, sorted, ``[C]``.
+        feature_names_in_ (ndarray): the names of the columns, if ``X`` was a DataFrame.
         verdict_ (Mapping): the content of ``best.json``.
 
     Examples:
@@ -195,6 +197,8 @@ class AangBest(TextEstimator):
         names = class_names(classes)
         options = dict(self.options or {})
         given = labelled_columns(texts, labels, classes, names)
+        if isinstance(weights := options.get("class_weights"), Mapping):
+            options["class_weights"] = weights_by_name(weights, classes, names)
         if groups is not None:
             given["group"] = groups_of(groups)
             options["group"] = "group"

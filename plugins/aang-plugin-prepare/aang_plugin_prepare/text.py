@@ -10,8 +10,7 @@ from typing import Any
 from aang.assembly.source_rows import hold_out_of
 from aang.assembly.stream_rows import StreamRows
 from aang.corpora.text_streams import RepeatedTexts
-from aang.corpora.tokenizer import unknown_tokens
-from aang.corpora.tokens import NOTED_UNKNOWN, TokenRows, tokenize
+from aang.corpora.tokens import TokenRows, tokenize
 from transformers import PreTrainedTokenizerBase
 
 from aang_core.contracts import CheckedData
@@ -23,6 +22,7 @@ from aang_plugin_prepare.pieces import Cutter, PieceStream, digest, pieces_of
 LOOKED_AT = 10_000
 """Pieces of text that are checked before training, and held in memory at a time during it."""
 _MOST_UNKNOWN = 0.5
+_NOTED_UNKNOWN = 0.05
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,22 @@ def _aside(pieces: Sequence[Example], seed: int) -> list[Example]:
 
 
 def _count(pieces: Sequence[Example], tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
-    """The number of tokens, without special ones, and how many of them are unknown."""
+    """The number of tokens, without special ones, and how many of them are unknown.
+
+    Unknown are the unknown token and, for tokenizers that fall back to bytes, a token that is only
+    a part of a character.
+    """
     counts: Counter[int] = Counter()
     for first in range(0, len(pieces), 1000):
         texts = [piece.text for piece in pieces[first : first + 1000]]
         for ids in tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]:
             counts.update(ids)
-    return counts.total(), unknown_tokens(counts, tokenizer)
+    unknown = sum(
+        count
+        for token, count in counts.items()
+        if token == tokenizer.unk_token_id or "\ufffd" in str(tokenizer.decode([token]))
+    )
+    return counts.total(), unknown
 
 
 def _check(
@@ -171,7 +180,7 @@ def _check(
             f"{unknown:.0%} of {tokens:,} tokens are unknown to it. Take an encoder for that "
             "language, or one for many, such as xlm-roberta-base"
         )
-    if unknown > NOTED_UNKNOWN:
+    if unknown > _NOTED_UNKNOWN:
         report.note(f"{unknown:.0%} of the tokens in --text are unknown to the tokenizer")
     if least is not None and tokens < least[0] * least[1]:
         raise DataError(

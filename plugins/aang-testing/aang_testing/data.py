@@ -8,7 +8,14 @@ from typing import Any
 
 from aang.assembly.plan import READ_BY
 
-from aang_core.contracts import ANY_LABEL, CLASS_NAME, check_example, expect, expect_base
+from aang_core.contracts import (
+    ANY_LABEL,
+    CLASS_NAME,
+    check_example,
+    expect,
+    expect_base,
+    expect_stream,
+)
 from aang_core.errors import DataError
 from aang_core.objectives.stages import Data, DataContext, Example, Label
 from aang_testing.expectation import only_generator_draws
@@ -34,6 +41,7 @@ def check_data(data: Data, provides: Iterable[str] = ()) -> None:
         AssertionError: a check failed; it says what was expected and found.
     """
     expect_base(data, Data)
+    expect_stream(data)
     traits = frozenset(provides)
     with sample_context() as context:
         with only_generator_draws("examples"):

@@ -18,7 +18,7 @@ from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import TaskType
 from aang_core.contracts import CheckedData
 from aang_core.errors import DataError
-from aang_core.objectives.stages import Example
+from aang_core.objectives.stages import Example, ReadReport
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.processes import ALONE, Processes
 
@@ -109,7 +109,7 @@ class SourceReader:
         size = min(data.buffer, steps * rows_per_step)
         # Not cached: a stream's texts are not read again soon.
         tokenized = partial(self._tokenize, cache=None, source=name)
-        stream = NewTexts(data.stream(sources.context), sources.held_out, name, sources.report)
+        stream = NewTexts(data.stream(sources.context), sources.held_out, name)
         rows = StreamRows(stream, size, steps, tokenized, name, self._processes)
         streams[name] = SourceRows(rows, None)
         return streams[name]
@@ -122,8 +122,10 @@ class SourceReader:
     def _read(self, data: CheckedData, name: str) -> SourceRows:
         if data.of_step or data.of_end_task:
             return SourceRows(self.train(), None, data.of_step)
-        examples = list(self._new(data.examples(self._sources.context), name))
-        if not examples:
+        report = ReadReport()
+        examples = list(self._new(data.examples(self._sources.context), name, report))
+        self._sources.report.add_all(report)
+        if report.counts and not examples:
             raise DataError(
                 f"{name}: every text is also in dev or test of the end task. Nothing may train on "
                 "those; give other texts."
@@ -141,12 +143,12 @@ class SourceReader:
         rows = self._tokenize(examples, cache=cache_folder(), task_type=task_type, source=name)
         return SourceRows(rows, classes)
 
-    def _new(self, examples: Iterable[Example], name: str) -> Iterator[Example]:
+    def _new(self, examples: Iterable[Example], name: str, report: ReadReport) -> Iterator[Example]:
         """The examples that are neither in dev nor in test."""
         for number, example in enumerate(examples, start=1):
             if part := self._sources.held_out(example):
                 event = f"text of {name} that is also in the end task's {part}, left out"
-                self._sources.report.add(event, f"text {number}")
+                report.add(event, f"text {number}")
             else:
                 yield example
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,7 @@ def prepare_sources(
         context=DataContext(
             task.train, read.domain, read.out_of_domain, unlabelled, config.seed, report
         ),
-        held_out=task.part_with,
+        held_out=partial(_held_out, task, config.train_on_dev),
         fine_tuning=measured if measured and measured["metric"] == config.metric else None,
         draw=draw,
         registry=registry,
@@ -190,6 +191,12 @@ def read_end_task(
     read = _read(config, report, registry or load_plugins().registry)
     task, draw = _trained(config, read.task, report)
     return _with_test_if_scored(config, task), draw
+
+
+def _held_out(task: LabelledTask, train_on_dev: bool, example: Example) -> str | None:
+    """``dev`` or ``test``, if nothing may train on the text because it is there."""
+    part = task.part_with(example)
+    return None if train_on_dev and part == "dev" else part
 
 
 def _with_test_if_scored(config: TrainConfig, task: LabelledTask) -> LabelledTask:

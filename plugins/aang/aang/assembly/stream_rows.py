@@ -1,5 +1,6 @@
 """The rows of a stream of texts, one block at a time."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +9,10 @@ from torch import Tensor
 
 from aang.corpora.tokens import PaddedRows, TokenRows
 from aang_core.errors import DataError
-from aang_core.objectives.stages import DocumentStatistics, Example, ReadReport, TextStream
+from aang_core.objectives.stages import DocumentStatistics, Example, TextStream
 from aang_core.tasks.processes import ALONE, Processes
+
+_log = logging.getLogger(__name__)
 
 MOST_LEFT_OUT = 100_000
 """Texts of dev and test in a row, after which a stream is taken to hold nothing else."""
@@ -23,13 +26,11 @@ class NewTexts:
         stream: all texts.
         held_out: says whether a text is in dev or test.
         name: what messages call the stream.
-        report: where the first text that is left out is noted; later ones may be the same again.
     """
 
     stream: TextStream
     held_out: Callable[[Example], str | None]
     name: str
-    report: ReadReport
     _noted: bool = False
 
     def __next__(self) -> Example:
@@ -45,9 +46,9 @@ class NewTexts:
                 return example
             if not self._noted:
                 self._noted = True
-                self.report.note(
-                    f"{self.name}: texts that are also in dev or test of the end task are left "
-                    f"out, such as {example.text!r:.60}"
+                _log.warning(
+                    "%s: texts that are also in %s of the end task are left out, such as %.60r",
+                    *(self.name, part, example.text),
                 )
         raise DataError(
             f"{self.name}: {MOST_LEFT_OUT:,} texts in a row are also in dev or test of the end "

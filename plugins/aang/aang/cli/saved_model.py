@@ -55,6 +55,6 @@ class ClassifierOptions(Section):
             check_pairs(predictor, model, pairs=True)
         own = predictor.columns
         columns = replace(
-            own, text=self.text or own.text, text_pair=self.text_pair or own.text_pair
+            own, task=None, text=self.text or own.text, text_pair=self.text_pair or own.text_pair
         )
         return replace(predictor, columns=columns)

@@ -73,7 +73,7 @@ class LabelledTask:
         """``dev`` or ``test``, if the text is in one of them, whatever its case and spaces.
 
         An objective that had seen such a text would inflate the score. In tasks over pairs, both
-        texts have to be the same.
+        texts have to be the same, and a single text has to be one of the two.
 
         Examples:
             >>> from aang_core import Example
@@ -83,13 +83,21 @@ class LabelledTask:
             >>> task = LabelledTask("mood", train, dev, (), ("bad", "good"))
             >>> task.part_with(Example("it  snows.")), task.part_with(Example("It rains."))
             ('dev', None)
+            >>> pairs = LabelledTask("mood", train, (Example("It snows.", "Yes."),), (), ("bad",))
+            >>> [pairs.part_with(Example(*of)) for of in (["Yes."], ["It snows.", "No."])]
+            ['dev', None]
         """
         return self._held_out.get(text_key(example))
 
     @cached_property
     def _held_out(self) -> dict[tuple[str, str | None], str]:
         parts = {"dev": self.dev, "test": self.test}
-        return {text_key(example): part for part in parts for example in parts[part]}
+        return {
+            text_key(text): part
+            for part in parts
+            for example in parts[part]
+            for text in (example, Example(example.text), Example(example.text_pair or example.text))
+        }
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -173,19 +174,22 @@ def vocabulary_size(tokenizer: PreTrainedTokenizerBase) -> int:
     return max(len(tokenizer), 1 + max(tokenizer.get_vocab().values(), default=0))
 
 
-def unknown_tokens(counts: Mapping[int, int], tokenizer: PreTrainedTokenizerBase) -> int:
-    """How many tokens a tokenizer does not know, of those counted by their id.
+def unknown_letters(texts: Iterable[str], tokenizer: PreTrainedTokenizerBase) -> float:
+    """The share of the letters in texts that a tokenizer does not know; 0 without letters.
 
-    They are the unknown token and, for tokenizers that fall back to bytes, a token that is only a
-    part of a character.
+    Such a letter becomes the unknown token or, with a tokenizer that falls back to bytes, several
+    tokens. Nothing else counts: an emoji of four tokens is no other language.
     """
-    ids = [*counts]
-    texts = tokenizer.batch_decode([[token] for token in ids])
-    return sum(
-        counts[token]
-        for token, text in zip(ids, texts, strict=True)
-        if token == tokenizer.unk_token_id or "\ufffd" in text
-    )
+    counts = Counter(letter for text in texts for letter in text if letter.isalpha())
+    if not counts:
+        return 0.0
+    encoded = tokenizer([*counts], add_special_tokens=False, verbose=False)["input_ids"]
+    ids = sorted({token for of in encoded for token in of})
+    decoded = tokenizer.batch_decode([[token] for token in ids])
+    bad = {t for t, s in zip(ids, decoded, strict=True) if "\ufffd" in s}
+    bad |= {tokenizer.unk_token_id}
+    unknown = (counts[c] for c, of in zip(counts, encoded, strict=True) if not bad.isdisjoint(of))
+    return sum(unknown) / counts.total()
 
 
 def name_of(tokenizer: PreTrainedTokenizerBase) -> str:

@@ -1,7 +1,6 @@
 """Texts as token ids: tokenised once, stored compactly, padded one batch at a time."""
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -13,7 +12,7 @@ from transformers import PreTrainedTokenizerBase
 
 from aang.corpora.text_files import well_formed
 from aang.corpora.token_cache import encode
-from aang.corpora.tokenizer import name_of, token_offsets, unknown_tokens, vocabulary_size
+from aang.corpora.tokenizer import name_of, token_offsets, unknown_letters, vocabulary_size
 from aang.task_types.task_type import NO_LABEL, EncodedLabels, TaskType
 from aang_core.errors import ConfigError, DataError, ModelError
 from aang_core.objectives.stages.data import Example, ReadReport
@@ -156,9 +155,9 @@ class TokenRows:
 
 
 LOOKED_AT = 1000
-"""Texts of a source whose tokens are counted, to see whether the tokenizer knows the language."""
-NOTED_UNKNOWN = 0.05
-"""A larger share of unknown tokens is told."""
+"""Texts of a source whose letters are counted, to see whether the tokenizer knows the language."""
+MOST_UNKNOWN = 0.05
+"""A larger share of unknown letters is told."""
 
 STATISTICS_ROWS = 8192
 """Rows whose tokens are counted at a time."""
@@ -229,11 +228,12 @@ def tokenize(
     for index in rows.empty:
         event = f"text without a token that the tokenizer knows; {source}"
         report.add(event, f"text {index + 1}")
-    counts = Counter(encoded["ids"][: int(rows.lengths[:LOOKED_AT].sum())].tolist())
-    share = unknown_tokens(counts, tokenizer) / max(1, counts.total())
-    if share > NOTED_UNKNOWN:
+    share = unknown_letters((t for pair in texts[:LOOKED_AT] for t in pair if t), tokenizer)
+    if share > MOST_UNKNOWN:
         advice = "an encoder for its language, or one for many such as xlm-roberta-base, knows more"
-        report.note(f"{share:.0%} of the tokens of {source} are unknown to the tokenizer; {advice}")
+        report.note(
+            f"{share:.0%} of the letters of {source} are unknown to the tokenizer; {advice}"
+        )
     return rows
 
 

@@ -1,6 +1,6 @@
 """Texts and labels as scikit-learn's tools hand them over, as columns that a training reads."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -117,6 +117,14 @@ def class_names(classes: np.ndarray) -> list[str]:
         f"{number}: {name or repr(value)}"
         for number, (name, value) in enumerate(zip(names, classes.tolist(), strict=True))
     ]
+
+
+def weights_by_name(
+    weights: Mapping[Any, float], classes: np.ndarray, names: Sequence[str]
+) -> dict[Any, float]:
+    """The weights of classes by the names that training knows them by."""
+    name_of = dict(zip(classes.tolist(), names, strict=True))
+    return {name_of.get(one, one): weight for one, weight in weights.items()}
 
 
 def _as_read(name: str) -> str:

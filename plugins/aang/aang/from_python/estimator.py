@@ -23,6 +23,7 @@ from aang.from_python.arrays import (
     text_columns,
     texts_of,
     texts_to_predict,
+    weights_by_name,
 )
 from aang.from_python.training import train
 from aang.runs.devices import choose_device
@@ -190,8 +191,7 @@ class AangClassifier(TextEstimator):
         named = {name: getattr(self, name) for name in _defaults() if name not in _OF_ITS_OWN}
         options = {name: value for name, value in named.items() if value is not None}
         if isinstance(weights := options.get("class_weights"), Mapping):
-            by_class = dict(zip(every.tolist(), names, strict=True))
-            options["class_weights"] = {by_class.get(of, of): w for of, w in weights.items()}
+            options["class_weights"] = weights_by_name(weights, every, names)
         with bad_input(), _run_folder(self.runs) as out:
             run = train(**options, **given, out=out, quiet=self.quiet)
             predictor = Predictor.load(
