@@ -20,7 +20,7 @@ from aang_core.tasks.task import Batch, RowLosses, Task
 from aang_core.tasks.workbench import END_TASK
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class EndTask(Task):
     """Predicts the user's labels from the uncorrupted text.
 
