@@ -93,7 +93,7 @@ class Weighter(ABC):
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` returned."""
+        """Restore what `state_dict` returned; by default there is no state."""
         return
 
 

@@ -219,7 +219,7 @@ def _score_over_texts(metric: str, runs: Sequence[Run]) -> Lines:
 def _domain_texts(run: Run) -> int:
     """How many in-domain texts the run has read, for its objectives or in a stage before.
 
-    Of a stream it is 0: its source has the texts of one buffer, which do not say how many it read.
+    It is 0 for a stream, because the run records only the texts of one buffer.
     """
     if run.options.get("set", {}).get(DOMAIN, {}).get("stream"):
         return 0

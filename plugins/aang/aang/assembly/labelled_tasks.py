@@ -12,10 +12,11 @@ from aang.assembly.plan import READ_BY, Plan, make_plan, validated
 from aang.config import TrainConfig
 from aang.corpora.columns import Columns
 from aang.corpora.labelled import read_rows
+from aang.corpora.labelled_task import new_texts
 from aang.corpora.places import task_name
 from aang.task_types.cells import mostly_fractions
 from aang.task_types.single_label import ONE_CLASS
-from aang_core.errors import ConfigError, DataError, UnknownNameError
+from aang_core.errors import ConfigError, UnknownNameError
 from aang_core.objectives.stages.data import Data, DataContext, Example
 from aang_core.plugins.primitive import CORE, Origin, Primitive
 from aang_core.plugins.registry import Registry
@@ -72,18 +73,8 @@ class LabelledFile(Data):
         """
         skip, report = self._files.skip_bad_rows, context.report
         rows = read_rows(self._files.train, self._columns, report, skip_bad_rows=skip)
-        usable = []
-        for example, where in zip(rows.examples, rows.places, strict=True):
-            if part := self._held_out(example):
-                name = self._files.name
-                report.add(f"text of {name} that is also in the end task's {part}, left out", where)
-            else:
-                usable.append(example)
-        if not usable:
-            raise DataError(
-                f"{rows.source}: every text is also in dev or test of the end task. Nothing may "
-                "train on those; give other texts."
-            )
+        found = zip(rows.examples, rows.places, strict=True)
+        usable = list(new_texts(found, self._held_out, self._files.name, rows.source, report))
         labels = [example.label for example in usable if example.label is not None]
         ONE_CLASS.fitted(labels, rows.source, self._columns.option("label"), report)
         if numbers := mostly_fractions(labels):

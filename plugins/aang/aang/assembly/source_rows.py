@@ -1,6 +1,6 @@
 """Reads and tokenises every source of a run once, for pre-training and the main training."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,13 +12,13 @@ from aang.assembly.labelled_tasks import LabelledFile
 from aang.assembly.sources import Sources
 from aang.assembly.stream_rows import NewTexts, StreamRows
 from aang.corpora.cache import cache_folder
+from aang.corpora.labelled_task import new_texts
 from aang.corpora.tokens import TokenRows, tokenize
 from aang.modeling import TextModel
 from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import TaskType
 from aang_core.contracts import CheckedData
-from aang_core.errors import DataError
-from aang_core.objectives.stages import Example, ReadReport
+from aang_core.objectives.stages import Example
 from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.processes import ALONE, Processes
 
@@ -122,14 +122,10 @@ class SourceReader:
     def _read(self, data: CheckedData, name: str) -> SourceRows:
         if data.of_step or data.of_end_task:
             return SourceRows(self.train(), None, data.of_step)
-        report = ReadReport()
-        examples = list(self._new(data.examples(self._sources.context), name, report))
-        self._sources.report.add_all(report)
-        if report.counts and not examples:
-            raise DataError(
-                f"{name}: every text is also in dev or test of the end task. Nothing may train on "
-                "those; give other texts."
-            )
+        sources = self._sources
+        numbered = enumerate(data.examples(sources.context), start=1)
+        found = ((example, f"text {number}") for number, example in numbered)
+        examples = list(new_texts(found, sources.held_out, name, name, sources.report))
         labels = [example.label for example in examples]
         # Labels are read only where every example has one.
         provides = data.primitive.provides if None not in labels else frozenset()
@@ -139,18 +135,9 @@ class SourceReader:
             task_type = SingleLabel(tuple(sorted(set(map(str, labels)))))
             classes = len(task_type.labels)
         elif "labels:end-task" in provides:
-            task_type = self._sources.task.task_type
+            task_type = sources.task.task_type
         rows = self._tokenize(examples, cache=cache_folder(), task_type=task_type, source=name)
         return SourceRows(rows, classes)
-
-    def _new(self, examples: Iterable[Example], name: str, report: ReadReport) -> Iterator[Example]:
-        """The examples that are neither in dev nor in test."""
-        for number, example in enumerate(examples, start=1):
-            if part := self._sources.held_out(example):
-                event = f"text of {name} that is also in the end task's {part}, left out"
-                report.add(event, f"text {number}")
-            else:
-                yield example
 
 
 def hold_out_of(count: int, seed: int) -> tuple[Tensor, Tensor]:

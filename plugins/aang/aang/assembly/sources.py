@@ -50,7 +50,7 @@ class Sources:
         task: the end task's texts and labels.
         encoder: a model folder or hub name.
         context: what data primitives read, and where they report.
-        held_out: says whether a text is in dev or test. Of a test part that is not scored, it knows
+        held_out: returns the part, dev or test, that has a text. Of an unscored test part it knows
             those of the demo and of a data set, but not those of a file, which is not read.
         fine_tuning: scores of plain fine-tuning on this task, if they are known beforehand.
         pretrained: whether ``encoder`` comes from a stage of pre-training.

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
@@ -98,6 +98,40 @@ class LabelledTask:
             for example in parts[part]
             for text in (example, Example(example.text), Example(example.text_pair or example.text))
         }
+
+
+def new_texts(
+    found: Iterable[tuple[Example, str]],
+    held_out: Callable[[Example], str | None],
+    name: str,
+    source: str,
+    report: ReadReport,
+) -> Iterator[Example]:
+    """The examples that are neither in dev nor in test of the end task.
+
+    Args:
+        found: examples, each with its place.
+        held_out: returns ``dev`` or ``test`` for a text of theirs, else None.
+        name: the data that they belong to.
+        source: where they come from, for the error.
+        report: counts those that are left out.
+
+    Raises:
+        DataError: all of them are left out.
+    """
+    left_out = kept = 0
+    for example, where in found:
+        if part := held_out(example):
+            left_out += 1
+            report.add(f"text of {name} that is also in the end task's {part}, left out", where)
+        else:
+            kept += 1
+            yield example
+    if left_out and not kept:
+        raise DataError(
+            f"{source}: every text is also in dev or test of the end task. Nothing may train on "
+            "those; give other texts."
+        )
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,7 @@ class TokenRows:
 LOOKED_AT = 1000
 """Texts of a source whose letters are counted, to see whether the tokenizer knows the language."""
 MOST_UNKNOWN = 0.05
-"""A larger share of unknown letters is told."""
+"""Reading notes a larger share of unknown letters."""
 
 STATISTICS_ROWS = 8192
 """Rows whose tokens are counted at a time."""
