@@ -91,13 +91,14 @@ class LabelledTask:
 
     @cached_property
     def _held_out(self) -> dict[tuple[str, str | None], str]:
-        parts = {"dev": self.dev, "test": self.test}
-        return {
-            text_key(text): part
-            for part in parts
-            for example in parts[part]
-            for text in (example, Example(example.text), Example(example.text_pair or example.text))
-        }
+        found = {}
+        for part, examples in {"dev": self.dev, "test": self.test}.items():
+            for example in examples:
+                found[text_key(example)] = part
+                if example.text_pair is not None:
+                    for text in (example.text, example.text_pair):
+                        found[text_key(Example(text))] = part
+        return found
 
 
 def new_texts(
