@@ -1,4 +1,4 @@
-"""When to answer: accuracy where only the surest texts are, and the threshold for a wanted one."""
+"""When to answer: accuracy on the surest texts alone, and the threshold for a wanted accuracy."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ SHARES = 20
 
 
 def answered(rows: Rows, probabilities: Probabilities) -> list[dict[str, float]]:
-    """Accuracy where only the surest texts are answered, at growing shares of them."""
+    """Accuracy if only the surest texts are answered, for growing shares of them."""
     sure, right = _by_certainty(rows, probabilities)
     accuracy = right.cumsum() / np.arange(1, len(right) + 1)
     counts = [max(1, round(len(right) * point / SHARES)) for point in range(1, SHARES + 1)]
@@ -28,10 +28,10 @@ def answered(rows: Rows, probabilities: Probabilities) -> list[dict[str, float]]
 
 
 def answer_at(rows: Rows, probabilities: Probabilities, wanted: float) -> dict[str, Any]:
-    """The probability from which on the answers have a wanted accuracy.
+    """The least probability at which answers have a wanted accuracy.
 
-    A threshold looks better than it is on the rows that chose it. So it is checked: each fold's
-    rows are answered by a threshold that the other folds have chosen.
+    A threshold looks better than it is on the rows that chose it. To check it, each fold's rows
+    are answered with a threshold chosen on the other folds.
 
     Args:
         rows: the rows.
@@ -39,8 +39,8 @@ def answer_at(rows: Rows, probabilities: Probabilities, wanted: float) -> dict[s
         wanted: the accuracy.
 
     Returns:
-        ``accuracy``, ``threshold`` (None if none reaches it), the share ``answered``, and what the
-        check has found.
+        ``accuracy``, ``threshold`` (None if none reaches it), the share ``answered``, and the
+        result of the check as ``checked``.
     """
     sure, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == rows.truth
     whole = threshold_of(sure, right, wanted)
@@ -64,10 +64,10 @@ def answer_at(rows: Rows, probabilities: Probabilities, wanted: float) -> dict[s
 def threshold_of(
     sure: NDArray[np.float64], right: NDArray[np.bool_], wanted: float
 ) -> float | None:
-    """The lowest threshold whose answers have an accuracy; None if there is none.
+    """The lowest threshold whose answers have the wanted accuracy; None if there is none.
 
-    Answers of fewer than 1 / (1 - wanted) rows do not count: not one of them may be wrong, and
-    that happens by chance.
+    Fewer than 1 / (1 - wanted) answers do not count: all of them would have to be right, which
+    happens by chance.
 
     Args:
         sure: the probability of the predicted class, ``[N]``.

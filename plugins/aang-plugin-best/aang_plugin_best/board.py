@@ -24,8 +24,8 @@ class Predictions:
     """What one candidate predicted with one seed.
 
     Attributes:
-        steps: the training steps after which it predicted, ascending, ``[E]``; 0 for one that has
-            no steps.
+        steps: the training steps after which it predicted, ascending, ``[E]``; 0 for a
+            candidate without steps.
         logits: float32 ``[E, N, C]``; NaN for rows of folds that are not trained yet.
     """
 
@@ -41,7 +41,7 @@ class Predictions:
 
 @dataclass
 class Board:
-    """All predictions so far, by candidate, and by seed.
+    """All predictions so far, by candidate and seed.
 
     How long to train is a choice, too. A row's prediction is taken after the number of steps that
     is best on the other folds, so that its own label has no part in it.
@@ -81,7 +81,7 @@ class Board:
         return [s for s, of in self.found.get(name, {}).items() if of.rows.all()]
 
     def of_folds(self, count: int) -> "Board":
-        """The board as it is over the rows of the first folds."""
+        """The board over the rows of the first ``count`` folds."""
         kept = self.rows.folds < count
         found = {
             name: {s: Predictions(of.steps, of.logits[:, kept]) for s, of in seeds.items()}
@@ -96,9 +96,9 @@ class Board:
         return every
 
     def steps(self, name: str, rows: NDArray[np.bool_]) -> int:
-        """The place of the number of steps that is best for a candidate on these rows.
+        """The index of the number of steps that is best for a candidate on these rows.
 
-        Over all seeds that have predicted them; the longer training if several are alike.
+        It is best over all seeds that have predicted them; ties go to the longer training.
         """
         seeds = [of for of in self.found[name].values() if of.rows[rows].all()]
         count = len(seeds[0].steps)
@@ -111,7 +111,7 @@ class Board:
         return count - 1 - int(np.argmax(scores[::-1]))
 
     def liked_steps(self, name: str) -> int:
-        """How many steps of a candidate's training all its folds together like best."""
+        """The number of steps that is best for a candidate over all its folds together."""
         first = next(iter(self.found[name].values()))
         return first.steps[self.steps(name, first.rows)]
 
@@ -121,7 +121,7 @@ class Board:
         return float(found[self.metric])
 
     def logits(self, name: str, seed: int) -> Logits:
-        """Out-of-fold logits ``[N, C]``, each fold's after the steps that the others like best."""
+        """Out-of-fold logits ``[N, C]``, each fold's after the steps that are best on others."""
         of, folds = self.found[name][seed], self.rows.folds
         result: Logits = of.logits[-1].copy()
         for k in np.unique(folds[of.rows]):
@@ -150,11 +150,11 @@ class Board:
         return values
 
     def spread(self, rows: NDArray[np.bool_], share: float = 1.0) -> float:
-        """How much further scores lie apart than a bootstrap of some rows, a mask ``[N]``, says.
+        """The factor by which scores vary more than a bootstrap of some rows, a mask ``[N]``, says.
 
-        Other training rows would make other models, and those of the folds were trained on mostly
-        the same ones (Nadeau and Bengio, 2003). With five folds of five it is 1.5, and more for
-        models that were trained on a share of the rows outside their fold.
+        Other training rows would make other models, and the folds' models share most of theirs
+        (Nadeau and Bengio, 2003). It is 1.5 with all of five folds, and more for models that were
+        trained on a share of the rows outside their fold.
         """
         folds = len(np.unique(self.rows.folds[rows]))
         return math.sqrt(1 + folds / (share * (self.rows.count - 1)))
@@ -198,7 +198,7 @@ class Board:
                     name,
                     score,
                     interval_of(score, samples[name], spread),
-                    # With a score that is level with the best, too: one of them will be chosen.
+                    # A tie with the best counts, too: one of the tied will be chosen.
                     float(np.mean(samples[name] == best)),
                     len(of),
                     int(rows.sum()),
@@ -218,7 +218,7 @@ def interval_of(score: float, samples: NDArray[np.float64], spread: float) -> tu
 def chance_of(ahead: float, samples: NDArray[np.float64], spread: float) -> float:
     """The probability that a difference is really above zero, from its samples and their spread.
 
-    No difference is half of each.
+    A difference of zero counts half.
     """
     return float(np.mean(np.heaviside(ahead + spread * (samples - ahead), 0.5)))
 
@@ -233,9 +233,9 @@ class Standing:
         interval: the 95% interval.
         chance: the share of bootstrap samples in which no other one is ahead of it.
         seeds: how many seeds the score is the mean of.
-        rows: how many rows it is of.
+        rows: how many rows it is over.
         samples: its score in each bootstrap sample, ``[R]``, the same samples for all.
-        spread: how much further scores lie apart than the samples.
+        spread: the factor by which scores vary more than the samples.
     """
 
     name: str

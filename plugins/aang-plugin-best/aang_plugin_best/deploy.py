@@ -1,6 +1,6 @@
-"""What is deployed: the choice, trained again on all rows, with probabilities to believe.
+"""The deployed model: the chosen candidate, trained again on all rows and calibrated.
 
-One trained model is a plain Hugging Face folder. Several, or a model of scikit-learn's, are a
+One trained model is a plain Hugging Face folder. Several models, or one of scikit-learn, are a
 folder with ``together.json`` and a folder for each member, which ``aang predict`` and ``AangBest``
 read.
 """
@@ -34,11 +34,11 @@ from aang_plugin_best.together import Member, Probabilities, logs_of, probabilit
 TOGETHER = "together.json"
 BEST, CLOCK = "best.json", "clock.json"
 MODEL = "model"
-"""The folder of what is deployed, in the folder of the search."""
+"""The folder of the deployed model, in the folder of the search."""
 
 
 def trained_on_all(race: Race, candidate: Candidate, seed: int) -> Path:
-    """Train a candidate on all rows, for as many steps as the folds liked best.
+    """Train a candidate on all rows, for the number of steps that was best on the folds.
 
     Returns:
         Its run folder; for a fitted candidate a folder with a scikit-learn model.
@@ -61,7 +61,7 @@ def trained_on_all(race: Race, candidate: Candidate, seed: int) -> Path:
         stop_after=board.liked_steps(candidate.name),
     )
     again = f"{candidate.name} on all rows"
-    # It is what the time was kept for, so it is never stopped.
+    # Time was reserved for it, so it is never stopped.
     if not race.run([Job(folder, config)], None, {folder: again}):
         raise ConfigError(f"training {again} failed: {race.failed[again]}")
     return root / folder
@@ -70,7 +70,7 @@ def trained_on_all(race: Race, candidate: Candidate, seed: int) -> Path:
 def soften(model: nn.Module, classes: int, temperature: float) -> None:
     """Divide the logits of a classifier by a temperature, in the weights of its last layer.
 
-    So the plain folder has probabilities that can be believed, whoever loads it.
+    So the plain folder has calibrated probabilities, whatever loads it.
 
     Args:
         model: a transformers classifier.
@@ -151,7 +151,7 @@ class Together:
         columns: the columns of the training data.
         temperature: what the logarithms of the mean probabilities are divided by.
         pairs: whether it reads pairs of texts.
-        answer_at: the probability below which it gives no answer; 0 for always.
+        answer_at: the probability below which it gives no answer; 0 to always answer.
     """
 
     parts: Sequence[tuple[float, Any]]
@@ -163,7 +163,7 @@ class Together:
 
     @property
     def labels(self) -> list[str]:
-        """The classes that predictions have probabilities of."""
+        """The classes, in the order of the probabilities."""
         return list(self.task_type.labels)
 
     def probabilities(
@@ -217,7 +217,7 @@ class Together:
         return torch.tensor(ids), torch.from_numpy(logs_of(found))
 
     def milliseconds(self, texts: Sequence[Text]) -> float:
-        """Milliseconds a text, over some texts, one at a time as a service would get them."""
+        """Mean milliseconds per text, one at a time as a service would get them."""
         self.probabilities(texts[:1])
         begin = time.perf_counter()
         for text in texts:
@@ -228,7 +228,7 @@ class Together:
 def open_classifier(
     source: Path, device: torch.device, trust_remote_code: bool = False
 ) -> Together | None:
-    """Open the folder of a search, or several members that it has deployed; None for others.
+    """Open the folder of a search, or several members that it has deployed; None for other folders.
 
     Raises:
         AangError: a member cannot be loaded, or the search has not ended.

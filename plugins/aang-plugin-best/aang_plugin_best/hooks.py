@@ -21,7 +21,7 @@ def aang_register_commands(register: RegisterCommand) -> None:
 
 @hookimpl
 def aang_register_candidates(register: RegisterCandidate) -> None:
-    """Register what needs no other plug-in: linear models, and plain fine-tuning."""
+    """Register the candidates that need no other plug-in: linear models, and plain fine-tuning."""
     register(
         "tf-idf",
         "logistic regression on TF-IDF of words and characters",
@@ -38,7 +38,7 @@ def aang_register_candidates(register: RegisterCandidate) -> None:
 @hookimpl
 def aang_open_classifier(source: Path, device: "torch.device", trust_remote_code: bool) -> Any:
     """Open the folder of a search, or several models that it has deployed."""
-    # The rest takes a second to import, and most folders are not of this plug-in.
+    # The rest takes a second to import, and most folders are not this plug-in's.
     if not any((source / name).is_file() for name in ("best.json", "clock.json", "together.json")):
         return None
     from aang_plugin_best.deploy import open_classifier

@@ -17,12 +17,12 @@ from aang_plugin_best.rows import Rows, example_texts, texts_of
 from aang_plugin_best.together import Probabilities
 
 MOST_TEXTS = 2000
-"""Unlabelled texts that are predicted, drawn from all that there are."""
+"""The most unlabelled texts to predict, drawn from all."""
 MOST_NEXT = 100
 CLUSTERS = 20
 
 Predicted = Callable[[Sequence[Example]], Probabilities]
-"""The probabilities of n examples, ``[n, C]``; of the first ones only if time has run out."""
+"""The probabilities of n examples, ``[n, C]``; only of the first ones if time has run out."""
 
 
 def label_next(
@@ -30,14 +30,14 @@ def label_next(
 ) -> list[dict[str, Any]]:
     """The unlabelled texts to label next, at most 100.
 
-    They are texts of which the model is least sure, spread over clusters of the frozen encoder's
+    They are the texts that the model is least sure of, spread over clusters of the frozen encoder's
     features: every cluster gives its least sure text, then each its second one, and so on.
 
     Args:
         config: names the texts and the encoder.
         rows: the labelled rows, whose texts stay out.
         test: examples whose texts stay out, too.
-        predicted: what the deployed model predicts.
+        predicted: gives the probabilities of the deployed model.
 
     Returns:
         Records with text, prediction, margin between the two likeliest classes, and cluster.
@@ -54,7 +54,7 @@ def label_next(
     probabilities = predicted(examples)
     second, first = np.sort(probabilities, axis=1)[:, -2:].T
     margins = first - second
-    # Among all texts, a cluster without a doubt in it would be asked, too.
+    # Clusters of all texts would include some that the model is sure of.
     unsure = np.argsort(margins, kind="stable")[: 10 * MOST_NEXT]
     features = FrozenMean(encoder_of(config), config).transform(
         texts_of([examples[i] for i in unsure])
@@ -75,9 +75,9 @@ def label_next(
 
 
 def _drawn(texts: Iterable[Example], seed: int) -> list[Example]:
-    """Different texts, in random order; of more than can be predicted a uniform draw.
+    """Distinct texts in random order; a uniform draw if there are more than can be predicted.
 
-    They may be millions, so they are not all held (Vitter, 1985, algorithm R).
+    There may be millions, so not all are held (Vitter, 1985, algorithm R).
     """
     generator = np.random.default_rng(seed)
     kept: list[Example] = []

@@ -1,4 +1,4 @@
-"""What more labels would bring: the chosen candidate, trained on a part of the rows."""
+"""What more labels would bring: the chosen candidate, trained on parts of the rows."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,8 +14,8 @@ from aang_plugin_best.race import SHARES, Candidate, Race
 from aang_plugin_best.rows import Rows
 
 FEWEST_OF_CLASS = 3
-"""Every part has as many rows of each class, or all that there are; linear candidates choose their
-penalty by three folds."""
+"""Every part has at least this many rows of each class, or all of them; linear candidates choose
+their penalty on three folds."""
 MORE = 100
 """Labels that a person might add."""
 
@@ -23,15 +23,15 @@ MORE = 100
 def learning_curve(race: Race, candidate: Candidate) -> dict[str, Any] | None:
     """Train a candidate on parts of the rows, and predict the folds that it has not seen.
 
-    It goes fold by fold while time is left, so that all points are of the same rows.
+    It goes fold by fold while time is left, so that all points are over the same rows.
 
     Args:
         race: has trained the candidate on all folds.
         candidate: the chosen one.
 
     Returns:
-        What ``best.json`` holds: a point for each part, and what more labels would bring; None if
-        there was no time for one fold, or if classes are so small that every part is all of them.
+        The entry for ``best.json``: a point for each part, and the gain from more labels; None if
+        there was no time for one fold, or if classes are so small that every part has all rows.
     """
     rows = race.board.rows
     if all(drawn(rows, k, SHARES[0]).sum() == (rows.folds != k).sum() for k in range(rows.count)):
@@ -150,16 +150,16 @@ def _points(
 
 
 def gain_of(rows: NDArray[np.int64], scores: NDArray[np.float64], now: int) -> NDArray[np.float64]:
-    """What more labels add to the score, by a line in the logarithm of the rows: ``[R]``.
+    """The gain in score from more labels, by a line in the logarithm of the rows: ``[R]``.
 
-    The line is fitted to each bootstrap sample. It alone is too sure: which rows happen to be
-    labelled matters as much as how many. So the model of today and that of more labels each lie off
-    the line by as much as the points do.
+    The line is fitted to each bootstrap sample. Alone, it is too sure: which rows happen to be
+    labelled matters as much as how many. So today's model and the one with more labels are each
+    given as much scatter around the line as the points have.
 
     Args:
         rows: training rows of the points, ``[P]``.
         scores: bootstrapped scores of the points, ``[R, P]``.
-        now: the rows there are.
+        now: the number of rows there are.
     """
     x = np.log(rows)
     x = x - x.mean()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CONFUSION, DOUBTFUL, LABEL_NEXT = "confusion.csv", "doubtful.csv", "label_next.csv"
 SHOWN = 10
-"""Rows of the files that ``best.json`` and the page have, too."""
+"""How many rows of each file are also in ``best.json`` and on the page."""
 AT_ONCE = 256
 
 
@@ -34,18 +34,18 @@ def next_steps(
     model: Together,
     probabilities: Probabilities,
 ) -> dict[str, Any]:
-    """Find all of it, and write the files.
+    """Find the errors, the doubtful labels and the texts to label next, and write the files.
 
     Args:
         search: what was asked for.
-        race: has ended; what time it has left goes to the unlabelled texts and the learning curve.
+        race: has ended; its remaining time goes to the unlabelled texts and the learning curve.
         rows: those that the chosen candidate has predicted.
         chosen: the chosen candidate.
-        model: what is deployed.
+        model: the deployed model.
         probabilities: its calibrated out-of-fold probabilities, ``[N, C]``.
 
     Returns:
-        What ``best.json`` holds.
+        Entries for ``best.json``.
 
     Raises:
         AangError: a file cannot be read or written.
@@ -105,8 +105,8 @@ def doubtful(rows: Rows, probabilities: Probabilities) -> list[dict[str, Any]]:
     """The rows whose labels are in doubt, the most doubtful first.
 
     Confident learning estimates how many rows of each class belong to which other one, and takes
-    those whose own class is least probable beside the likeliest (Northcutt et al., 2021, section
-    3.2, prune by noise rate).
+    those whose own class is least probable compared with the likeliest (Northcutt et al., 2021,
+    section 3.2, prune by noise rate).
 
     Args:
         rows: the rows.
@@ -145,7 +145,7 @@ def write_table(path: Path, header: Iterable[str], rows: Iterable[Iterable[Any]]
 
 
 def next_words(verdict: Mapping[str, Any]) -> Iterator[str]:
-    """What was found, for people, a line each; the folder has the files."""
+    """The findings for people, a line each; the folder has the files."""
     if (wanted := verdict.get("answer_at")) is not None:
         yield "  " + _answer_words(wanted)
     if curve := verdict.get("learning_curve"):

@@ -40,7 +40,7 @@ def write_page(verdict: Mapping[str, Any], path: Path) -> None:
         if new := of.get("new"):
             shown = shown_score(new["scores"][metric], metric, new["interval"])
             facts[f"{part} {metric}, new texts"] = shown
-    # A table has what was not tried.
+    # What was not tried has a table of its own.
     lines = [line.strip() for line in words({**verdict, "not_tried": {}})]
     Page("The best way found", facts, list(_charts(verdict)), _tables(verdict), lines).write(path)
 
@@ -153,7 +153,7 @@ def _tables(verdict: Mapping[str, Any]) -> list[Table]:
 
 
 def _shown(name: str, cell: Any) -> Any:
-    """A cell that a person reads at a glance: no long text, and of a place the file's name."""
+    """A cell readable at a glance: long texts are cut, and a place shows only the file's name."""
     if not isinstance(cell, str):
         return cell
     cell = Path(cell).name if name == "place" else cell

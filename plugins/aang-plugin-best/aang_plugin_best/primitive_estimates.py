@@ -1,6 +1,6 @@
 """What trainings beside sets of objectives say about primitives.
 
-Like AANG's weights (section 4.2), it is factored: a primitive's estimate is shared by all
+Like AANG's weights (section 4.2), estimates are factored: a primitive's estimate is shared by all
 objectives that use it, so the score of one set says something about thousands of others.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from aang_core import STAGES, Space
 
 SIZE = 3
-"""Draws of objectives for a set; a set is smaller where two are alike."""
+"""Objectives drawn for a set; duplicates make it smaller."""
 GUESS = 0.03
 """Noise of a score before anything is measured; it counts as one observation."""
 
@@ -54,7 +54,7 @@ class Estimates:
 
     @classmethod
     def of(cls, space: Space, outcomes: Sequence[Outcome]) -> "Estimates":
-        """Estimate from all outcomes so far; without any, everything is as probable."""
+        """Estimate from all outcomes so far; without any, all are equally good."""
         sets = list(dict.fromkeys(outcome.objectives for outcome in outcomes))
         size = 1 + len(_primitives(space)) + len(sets)
         spread = np.ones(size)
@@ -75,10 +75,10 @@ class Estimates:
         return float(_row(self.space, self.sets, objectives) @ self.mean)
 
     def drawn(self, generator: np.random.Generator, number: int, kept: Sequence[Set]) -> list[Set]:
-        """Add sets to those that are kept, up to a number; fewer where the space has no more.
+        """Add sets to the kept ones, up to a number; fewer if the space has no more.
 
         Each objective of a set is the best one under estimates drawn from their distribution
-        (Thompson sampling): primitives are tried as often as they may be the best.
+        (Thompson sampling): primitives are tried as often as they are likely to be the best.
         """
         names = [objective.name for objective in self.space.objectives]
         own = slice(1, 1 + len(_primitives(self.space)))

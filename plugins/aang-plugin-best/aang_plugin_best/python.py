@@ -60,7 +60,7 @@ def best(
         minutes: How long it may take, training on all rows included; 60 by default.
         group: The column whose equal values stay in one fold.
         keep_dev: Keep ``dev`` out, and score it at the end.
-        candidates: What to try; everything by default.
+        candidates: The candidates to try; all by default.
         deploy: ``"one"`` trains the best model on all rows, ``"ensemble"`` several.
         answer_at: The accuracy that answers should have; predictions that are not sure enough for
             it are empty.
@@ -76,7 +76,7 @@ def best(
         The classifier; its ``verdict_`` is the content of ``best.json``.
 
     Raises:
-        AangError: Something that was named cannot be used.
+        AangError: The data or an option cannot be used.
     """
     root, registry, report = Path(out), load_plugins().registry, ReadReport()
     given = GivenData.of(options)
@@ -135,7 +135,7 @@ class AangBest(TextEstimator):
     Args:
         minutes: How long a fit may take.
         model: Folder or hub name of the encoder; None for the demo's small one.
-        candidates: What to try; everything by default.
+        candidates: The candidates to try; all by default.
         deploy: ``"one"`` trains the best model on all rows, ``"ensemble"`` several.
         jobs: How many trainings run at once.
         out: The folder of the search; None for one that is removed after the fit.
@@ -180,7 +180,7 @@ class AangBest(TextEstimator):
         self.options = options
 
     def fit(self, X: Any, y: Any, *, groups: Any = None, unlabelled: Any = None) -> "AangBest":  # noqa: N803
-        """Search, and train what was found on all texts.
+        """Search, and train the best candidate on all texts.
 
         Args:
             X: N texts or pairs, as :meth:`aang.AangClassifier.fit` takes them.
@@ -234,7 +234,7 @@ class AangBest(TextEstimator):
             folder: the folder of the search, or its ``model`` where that holds several members.
 
         Raises:
-            DataError: it is another folder.
+            DataError: it is not such a folder.
         """
         opened = open_classifier(Path(folder), choose_device("auto"))
         if opened is None:
@@ -260,8 +260,8 @@ class AangBest(TextEstimator):
         return shares[:, self._order]
 
     def predict(self, X: Any) -> np.ndarray:  # noqa: N803
-        """The most probable class of each text, ``[N]``; ``""`` where a search's ``answer_at`` asks
-        for more certainty, in an array of objects if classes are no strings.
+        """The most probable class of each text, ``[N]``; ``""`` where the search's ``answer_at``
+        asks for more certainty, in an array of objects if classes are not strings.
         """
         if not self._model.answer_at:
             return super().predict(X)

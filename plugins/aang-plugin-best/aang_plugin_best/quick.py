@@ -1,4 +1,4 @@
-"""Candidates that take seconds, made of scikit-learn, and how fitted ones are saved."""
+"""Candidates that take seconds, built from scikit-learn, and how fitted ones are saved."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -60,7 +60,7 @@ def frozen_encoder(config: TrainConfig) -> Any:
 
 def _regression(config: TrainConfig, penalties: Sequence[float]) -> Any:
     """Logistic regression whose penalty is chosen by cross-validation on its own rows."""
-    # Classes count alike in training if they do in the metric.
+    # Classes count equally in training if they do in the metric.
     weights = "balanced" if config.metric == "macro-f1" else None
     # Folds without a row of some class are fine here: their scores are means of many.
     return Calibrated(
@@ -71,10 +71,10 @@ def _regression(config: TrainConfig, penalties: Sequence[float]) -> Any:
 
 
 class Calibrated(GridSearchCV):  # type: ignore[misc]  # no types there
-    """A search for the penalty that also divides the logits of what it finds by a temperature.
+    """A search for the penalty that also divides the logits of the best model by a temperature.
 
-    The penalty decides how sure the probabilities are, and more rows may choose another one, for
-    which a temperature from before would be wrong.
+    The penalty decides how sure the probabilities are. On more rows another one may be best, for
+    which an earlier temperature would be wrong.
     """
 
     def fit(self, features: Any, labels: Any) -> "Calibrated":
@@ -141,14 +141,14 @@ class FrozenMean(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # no t
         from transformers import AutoModel
 
         trusted = self.config.trust_remote_code
-        with quiet():  # that it has no head is what we want
+        with quiet():  # it warns that there is no head
             model = AutoModel.from_pretrained(self.encoder, trust_remote_code=trusted)
             model.save_pretrained(folder)
         load_tokenizer(self.encoder, trust_remote_code=trusted).save_pretrained(folder)
 
 
 def log_probabilities(model: Any, texts: Any, classes: int) -> NDArray[np.float32]:
-    """What a fitted candidate predicts: float32 ``[N, C]``; classes it never saw are last."""
+    """Log-probabilities, float32 ``[N, C]``; a class that was never seen has probability 1e-9."""
     found = np.full((np.shape(texts)[0], classes), 1e-9)
     found[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(texts)
     logs: NDArray[np.float32] = np.log(found.clip(1e-9)).astype(np.float32)
@@ -182,7 +182,7 @@ def save_fitted(model: Any, folder: Path) -> None:
         model.steps[0][1].save(folder / "encoder")
         model = Pipeline(model.steps[1:])
     if isinstance(model, Pipeline) and isinstance(model.steps[-1][1], GridSearchCV):
-        # The search holds functions, and what it has found is all that predicts.
+        # The search holds functions, and only the estimator that it found predicts.
         name, search = model.steps[-1]
         model = Pipeline([*model.steps[:-1], (name, search.best_estimator_)])
     dump(model, folder / "model.skops")

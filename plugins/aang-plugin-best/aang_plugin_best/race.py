@@ -1,4 +1,4 @@
-"""The race: fold by fold, all candidates on the same rows, until time or doubt has ended."""
+"""The race: candidates train fold by fold on the same rows, until time runs out or one wins."""
 
 import itertools
 import json
@@ -29,13 +29,13 @@ from aang_plugin_best.quick import log_probabilities, read_logits, write_logits
 LEAST_CHANCE = 0.05
 """A candidate with a lower chance of being the best stops."""
 SHARES = (0.25, 0.5, 0.75)
-"""Parts of a fold's training rows that a learning curve is of, after the race."""
+"""Shares of a fold's training rows at the points of a learning curve, after the race."""
 LEAST_ROWS = 50
-"""Fewer predicted rows stop nobody."""
+"""No candidate is stopped over fewer predicted rows."""
 ENOUGH = 2
-"""Folds over which a candidate may be chosen if there is no time for all."""
+"""Folds that a candidate needs to be chosen if there is no time for all."""
 MOST_SEEDS = 3
-"""Seeds that a candidate is trained with while it cannot be told apart from others."""
+"""The most seeds for a candidate that cannot be told apart from others."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class Candidate:
     """A way to a classifier.
 
     Attributes:
-        entry: what was registered.
-        options: the options of its trainings; for a fitted one, those that its target is given.
+        entry: its registration.
+        options: the options of its trainings; for a fitted one, those passed to its target.
     """
 
     entry: CandidateEntry
@@ -57,7 +57,7 @@ class Candidate:
 
     @property
     def is_fitted(self) -> bool:
-        """Whether it is a classifier that is fitted within this process, and not a training."""
+        """Whether it is fitted within this process instead of trained in a run."""
         return self.entry.target is not None
 
     @property
@@ -66,7 +66,7 @@ class Candidate:
         return self.is_fitted and self.entry.cost == 0
 
     def fitted(self, config: TrainConfig, texts: Any, labels: Any, model: Any = None) -> Any:
-        """Its classifier, fitted; one that was fitted before keeps what it knows.
+        """Fit its classifier; a ``model`` from an earlier call is fitted again, without reloading.
 
         Raises:
             PluginError: the plug-in's code has failed.
@@ -84,7 +84,7 @@ class Clock:
     Attributes:
         file: the file.
         limit: seconds that it may take.
-        record: what else the file holds.
+        record: the content of the file.
     """
 
     file: Path
@@ -109,7 +109,7 @@ class Clock:
         return self.limit - self.spent
 
     def keep(self, **record: Any) -> None:
-        """Write the seconds so far, and what else is to be kept."""
+        """Write the seconds so far, and ``record``."""
         self.record |= {**record, "seconds": round(self.spent, 1)}
         with writing(self.file):
             write_file(self.file, json.dumps(self.record, indent=2) + "\n")
@@ -124,11 +124,11 @@ class Race:
         runs: what starts trainings; this process has locked their folder.
         registry: where recipes and weighters are looked up.
         clock: the time.
-        models: how many models will be trained on all rows, for which there must be time, and how
-            many seeds even a single candidate is trained with.
+        models: how many models will be trained on all rows, which time is reserved for; also the
+            least number of seeds, even for a single candidate.
         tell: called with each line for people.
         failed: why a candidate failed, by its name.
-        stopped: why a candidate did not go on, by its name.
+        stopped: why a candidate was stopped, by its name.
     """
 
     board: Board
@@ -156,7 +156,7 @@ class Race:
             self.clock.keep()
 
     def _out_of_fold(self, candidate: Candidate, seed: int, fold: int, model: Any = None) -> Any:
-        """Fit a candidate to all folds but one and predict that one, or read what is kept of it.
+        """Fit a candidate to all folds but one and predict that one, or read its saved predictions.
 
         Returns:
             The classifier, for the next fold.
@@ -170,7 +170,7 @@ class Race:
         return model
 
     def logits_file(self, candidate: Candidate, seed: int, fold: int, part: str = "") -> Path:
-        """Where the predictions of a fitted candidate for a fold are kept, whole or not at all."""
+        """The file of a fitted candidate's predictions for a fold, complete or not there."""
         folder = self.runs.root / fold_folder(candidate, seed, fold)
         return folder.with_name(f"{folder.name}{part}.safetensors")
 
@@ -222,10 +222,10 @@ class Race:
     def _todo(
         self, alive: Sequence[Candidate], seed: int, fold: int
     ) -> list[tuple[Candidate, int]]:
-        """What to train next, on which folds: one fold, and more if that leaves places empty.
+        """What to train next: candidates on one fold, and on more if places would stay empty.
 
-        When trainings have predicted the fold, one that is fitted comes alone: it cannot be stopped
-        at a limit, so its time is looked at first.
+        Once the trainings have predicted the fold, fitted candidates follow one at a time: they
+        cannot be stopped at a limit, so their time is checked first.
         """
         missing = [c for c in alive if not self._has(c, seed, fold)]
         if missing and all(c.is_fitted for c in missing):
@@ -234,11 +234,11 @@ class Race:
         for k in range(fold, self.board.rows.count):
             if len(found) < self.runs.launcher.at_once:
                 found += [(c, k) for c in alive if not (c.is_fitted or self._has(c, seed, k))]
-        # What the others take is unknown until one has been measured.
+        # How long the others take is unknown until one has been measured.
         return found if self.clock.record.get("runs") else found[:1]
 
     def _restore(self, candidates: Sequence[Candidate]) -> None:
-        """Read what earlier processes have trained."""
+        """Read the results of earlier processes."""
         self.stopped |= self.clock.record.get("behind", {})
         for candidate in candidates:
             for seed, fold in itertools.product(range(MOST_SEEDS), range(self.board.rows.count)):
@@ -266,17 +266,17 @@ class Race:
         return of is not None and bool(of.rows[self.board.rows.folds == fold].all())
 
     def _standing(self, alive: Sequence[Candidate]) -> list[Standing]:
-        """How those that go on compare with each other and with what is complete, best first."""
+        """Compare the candidates still racing, and those that are complete, best first."""
         names = [c.name for c in alive if c.name in self.board.found]
         names += [n for n in self.board.found if n not in names and self.board.complete(n)]
         return self.board.standing(names) if names else []
 
     def _affordable(self, alive: Sequence[Candidate], seed: int) -> list[Candidate]:
-        """Those that go on in the time that is left; the best come first.
+        """The candidates that the time left is enough for; new ones get it first, then the best.
 
-        Everybody begins whom there is time to choose, for which ENOUGH folds have to be predicted.
-        From there on only those go on that can complete the seed, because few that finish are
-        better than many that do not, and the one that leads, for as many folds as fit.
+        A candidate begins if there is time for ENOUGH folds, without which it cannot be chosen.
+        After those, it continues only if it can complete the seed, because few that finish are
+        better than many that do not; the leader continues for as many folds as fit.
         """
         begun = [c.name for c in alive if c.name in self.board.found]
         scores = self.board.scores(begun) if begun else {}
@@ -297,7 +297,7 @@ class Race:
             takes = one * (least[name] if least[name] > 0 else missing[name]) / at_once
             refit = self.models * max(self.seconds(c) or 0.0 for c in [*kept, candidate])
             if seed > 0:
-                refit += len(SHARES) * one  # a learning curve tells more than one seed more
+                refit += len(SHARES) * one  # a learning curve says more than another seed
             short = needed + takes + refit - self.clock.left
             leads = seed == 0 and name == leader
             if short <= 0 or (leads and one + refit <= self.clock.left):
@@ -311,7 +311,7 @@ class Race:
         return [c for c in alive if c in kept]
 
     def _promising(self, alive: Sequence[Candidate]) -> list[Candidate]:
-        """Those that may still be the best; the others stop."""
+        """The candidates that may still be the best; the others are stopped."""
         standing = self._standing(alive)
         self._show(standing)
         doubted, rows = _in_doubt(standing), standing[0].rows
@@ -343,7 +343,7 @@ class Race:
         return candidate.entry.cost * float(np.mean(units)) if units else None
 
     def _train(self, todo: Sequence[tuple[Candidate, int]], seed: int) -> bool:
-        """Train on folds, and read what was predicted; returns whether there was time."""
+        """Train on folds, and read the predictions; returns whether there was time."""
         if todo[0][0].is_fitted:
             return self._fit_in_turn(*todo[0], seed)
         jobs = [(self._job(c, seed, k), c, k) for c, k in todo]
@@ -410,8 +410,8 @@ class Race:
         walls.setdefault(name, []).append(round(time.monotonic() - began, 1))
 
     def read(self, candidate: Candidate, seed: int, fold: int, folder: Path, board: Board) -> None:
-        """Add what a run has predicted to a board, and remove its models."""
-        # A model that has not been trained is no choice.
+        """Add a run's predictions to a board, and remove its models."""
+        # The untrained model of step 0 cannot be chosen.
         lines = [line for line in read_lines(LogitsOnTest, folder) if line.step > 0]
         labels = read_part(Evaluation, folder).labels
         order = [labels.index(name) for name in board.rows.kind.labels]
@@ -451,5 +451,5 @@ def fold_folder(candidate: Candidate, seed: int, fold: int) -> Path:
 
 
 def _in_doubt(standing: Sequence[Standing]) -> list[str]:
-    """The candidates of which each may still be the best."""
+    """The candidates that may still be the best."""
     return [of.name for of in standing if of.chance >= LEAST_CHANCE]

@@ -23,12 +23,12 @@ from aang_core.storage import write_file, writing
 
 FOLDS = 5
 FEWEST_ROWS = 20
-"""With fewer rows no two ways to a classifier can be told apart."""
+"""With fewer rows, no two candidates can be told apart."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Every labelled row, in N rows of C classes.
+    """The N labelled rows, of C classes.
 
     Attributes:
         examples: the rows.
@@ -127,9 +127,9 @@ def read_labelled(
         The rows, and the task with its dev and test.
 
     Raises:
-        AangError: the data cannot be used, or is too little.
+        AangError: the data cannot be used, or there is too little.
     """
-    # Its notes are about a dev set that is split off, which joins the rows again.
+    # Its notes are about a dev set split off from train, which joins the rows again below.
     task, _ = read_end_task(config, ReadReport(), registry)
     if not isinstance(task.task_type, SingleLabel):
         raise ConfigError(
@@ -173,11 +173,11 @@ def read_labelled(
 def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:
     """The fold of each row, stratified by class, with each group in one fold.
 
-    Scores are of all rows together and never means over folds, so a class may have fewer rows than
-    there are folds: some folds then predict none of it, and nothing is copied.
+    Scores are over all rows together, never means over folds, so a class may have fewer rows than
+    there are folds: some folds then have no row of it, and none is copied.
 
     Raises:
-        DataError: there are too few rows, or a class would be missing where others are trained.
+        DataError: there are too few rows, or a fold would leave no row of a class to train on.
     """
     import warnings
 
@@ -221,16 +221,16 @@ def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:
 
 
 def _column(path: Path, name: str) -> dict[str, object]:
-    """The values of a column by the places of their rows; None where there is none."""
+    """The values of a column by the places of their rows; None for missing cells."""
     table = read_table(path, [name])
     return {table.where(number): values.get(name) for number, values in table.rows}
 
 
 def _group(value: object, where: str, name: str) -> str:
-    """The name of a row's group, the same for 7, 7.0 and "7 ", of which files make one another.
+    """The name of a row's group; 7, 7.0 and "7 " are one, because files turn one into another.
 
     Raises:
-        DataError: there is none.
+        DataError: the cell is empty.
     """
     text = "" if is_null(value) else str(value).strip()
     if not text:
@@ -255,7 +255,7 @@ def _joined(examples: Sequence[Example], values: Sequence[object]) -> NDArray[np
 
 
 def example_texts(example: Example) -> dict[str, str]:
-    """The text of an example, or both, by the names of their columns."""
+    """The one or two texts of an example, by column."""
     pair = {} if example.text_pair is None else {"text_pair": example.text_pair}
     return {"text": example.text, **pair}
 

@@ -70,8 +70,8 @@ DEMO: Mapping[str, Any] = {
     "dataset": "word-order",
     **{"lr": 3e-4, "head_lr": 3e-3, "steps": 100, "eval_every": 25, "max_length": 64},
 }
-"""The options without data: a task in which the order of words decides, and what suits it and the
-shipped encoder. They were chosen on rows of other draws, not on its test set."""
+"""The options if no data is given: a task that word order decides, and options that suit it and
+the shipped encoder. They were chosen on other draws of rows, not on its test set."""
 MINUTES, DEMO_MINUTES = 60.0, 5.0
 
 
@@ -110,8 +110,8 @@ class Search:
         rows: the labelled rows.
         held_out: examples that the deployed model is scored on at the end: ``test``, and ``dev`` if
             that is kept out. Their labels decide nothing.
-        candidates: what is tried, cheap ones first.
-        not_tried: why others are not, by name.
+        candidates: the candidates to try, cheap ones first.
+        not_tried: why others are left out, by name.
     """
 
     asked: Asked
@@ -139,7 +139,7 @@ class Search:
         asked = replace(asked, options=options, minutes=minutes)
         config = resolve_training({}, {**asked.options, "weighter": "single-task"}, registry)
         check_paths(config)
-        # Whatever is wrong with test must not be found after an hour.
+        # An error in test must show now, not after an hour.
         rows, task = read_labelled(config, registry, report, asked.group, asked.keep_dev)
         if config.model is None and not without_data:
             report.note(
@@ -157,7 +157,7 @@ class Search:
 def _candidates(
     asked: Asked, rows: Rows, registry: Registry
 ) -> tuple[list[Candidate], dict[str, str]]:
-    """What is tried, cheap ones first, and why others are not."""
+    """The candidates to try, cheap ones first, and why others are left out."""
     entries = sorted(registry.candidates, key=lambda entry: entry.cost)
     names = [entry.name for entry in entries]
     if unknown := [name for name in asked.only if name not in names]:
@@ -195,7 +195,7 @@ def find_best(
         The content of ``best.json``.
 
     Raises:
-        AangError: the folder holds another search, or nothing has worked.
+        AangError: the folder holds another search, or no candidate has worked.
     """
     make_root(runs.root)
     with locked(runs.root):
@@ -218,7 +218,7 @@ def find_best(
 
 
 def _refuse_other(search: Search, clock: Clock) -> None:
-    """Refuse the folder of a search for something else, whose runs would be mixed with its own."""
+    """Refuse the folder of a different search, so that the runs of the two do not mix."""
     asked = {
         "rows": search.rows.digest,
         **({"candidate": str(search.asked.only)} if search.asked.only else {}),
@@ -287,13 +287,13 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
 
 
 def _deciding(race: Race) -> Board:
-    """The board that decides: of all rows if possible.
+    """The board that decides, over all rows if possible.
 
-    A candidate that has had no time for all folds is chosen over some of them if it is ahead of
-    those that have: to stay behind by so much would cost more than a wider interval.
+    A candidate without time for all folds is chosen over some of them if it is clearly ahead of
+    those that finished: a worse choice would cost more than a wider interval.
 
     Raises:
-        ConfigError: nobody has predicted enough rows.
+        ConfigError: no candidate has predicted enough rows.
     """
     whole = race.board
     complete = _can_be_chosen(race, whole)
@@ -316,7 +316,7 @@ def _deciding(race: Race) -> Board:
 
 
 def _can_be_chosen(race: Race, board: Board) -> list[str]:
-    """Who can be chosen: those that have predicted every row, and can be trained again on all."""
+    """The candidates that have predicted every row, and can be trained again on all."""
     whole = race.board
     able = [n for n in board.found if n not in race.failed or whole.complete(n)]
     return [n for n in able if board.complete(n)]
@@ -329,7 +329,7 @@ def _expected(
     logits: Logits,
     temperature: float,
 ) -> dict[str, Any]:
-    """The score that what is deployed should have on new texts, and how far to trust it."""
+    """The score to expect of the deployed model on new texts, and how far to trust it."""
     score, interval, truth = best.score, best.interval, board.rows.truth
     if len(members) > 1:
         whole = np.ones(len(truth), dtype=bool)
@@ -346,13 +346,13 @@ def _expected(
 def _members(
     search: Search, board: Board, chosen: str, together: Ensemble
 ) -> tuple[Mapping[Member, int], Logits]:
-    """What is deployed, and its out-of-fold logits ``[N, C]``."""
+    """The members to deploy, and their out-of-fold logits ``[N, C]``."""
     seeds = board.complete(chosen)
     if search.asked.deploy == "one":
         return {(chosen, seeds[0]): 1}, board.logits(chosen, seeds[0])
     if together.confirmed:
         return together.members, logs_of(together.probabilities)
-    # Seeds of one candidate need no choice that could fit the rows by chance.
+    # All seeds of a candidate are taken: there is no choice that could fit the rows by chance.
     every = [probabilities_of(board.logits(chosen, seed)) for seed in seeds]
     return dict.fromkeys(((chosen, s) for s in seeds), 1), logs_of(np.mean(every, axis=0))
 
@@ -371,10 +371,10 @@ def _against(board: Board, name: str, other: str) -> dict[str, float]:
 def _scored(
     search: Search, model: Together, part: str, examples: Sequence[Example]
 ) -> dict[str, Any]:
-    """The deployed model's scores on rows that had no part in anything.
+    """The deployed model's scores on rows that decided nothing.
 
-    Where some of their texts are among the labelled rows, its scores on the others, too, as what
-    was announced is the score on new texts; None if there are no others.
+    If some of their texts are among the labelled rows, ``new`` has its scores on the others, as the
+    announced score is for new texts; it is None if there are no others.
     """
     unseen = {str(e.label) for e in examples} - set(search.rows.kind.labels)
     kind = replace(search.rows.kind, unseen=tuple(sorted(unseen)))

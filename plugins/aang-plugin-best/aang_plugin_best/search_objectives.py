@@ -1,8 +1,8 @@
 """The choice of objectives by outcome: successive halving over small sets of them.
 
-A gradient cosine says how an objective agrees with the dev gradient, not what a training beside it
-reaches. Here the end task is trained beside small sets of objectives, and what the encoder has
-become is scored on rows of a fold that the training has not seen.
+A gradient cosine says how an objective agrees with the dev gradient, not what score training
+beside it reaches. Here the end task is trained beside small sets of objectives, and the resulting
+encoder is scored on rows of a fold that the training has not seen.
 """
 
 import json
@@ -30,21 +30,21 @@ PROBE = "probe.safetensors"
 RUNGS = 2
 """The first trains for a quarter of the steps, the last for a half, the race for all of them."""
 MOST_SETS, FEWEST_SETS = 32, 2
-"""Sets of a rung. Each rung has as much time, so with twice the steps about half as many sets."""
+"""Sets of a rung. All rungs have the same time, so twice the steps leave about half the sets."""
 TIMES_CONTRAST = 3.0
-"""What a search may take, in trainings of contrast on every fold."""
+"""The time that a search may take, in trainings of contrast on all folds."""
 END_TASK_WEIGHT = 0.5
 
 
 class ObjectiveSearch:
-    """A search for objectives in the room of a race, whose files, runs and clock it uses.
+    """A search for objectives within a race, whose files, runs and clock it uses.
 
-    It goes on from what ``objectives.json`` has recorded: the sets of each rung before they are
+    It resumes from ``objectives.json``, which records the sets of each rung before they are
     trained, then their scores.
 
     Args:
         race: the race.
-        candidates: those of the race; the time of contrast measures that of the search.
+        candidates: those of the race; the time of contrast sets the budget of the search.
         space: the space.
 
     Raises:
@@ -74,7 +74,7 @@ class ObjectiveSearch:
     def found(self) -> list[Candidate]:
         """Search, and return the best set as a candidate.
 
-        Nothing if time is too short, or if the set is what contrast trains; what came out is told.
+        Empty if time is too short, or if the set is what contrast trains. The results are printed.
         """
         if self._measured():
             for number in range(RUNGS):
@@ -132,7 +132,7 @@ class ObjectiveSearch:
         return True
 
     def _rung(self, number: int) -> bool:
-        """Choose the sets of a rung and train beside them; returns whether anything came out."""
+        """Choose the sets of a rung and train beside them; returns whether any has a score."""
         rungs = self._record["rungs"]
         if number == len(rungs):
             if not (sets := self._sets(number)):
@@ -146,7 +146,7 @@ class ObjectiveSearch:
         return any(outcome.rung == number for outcome in self._outcomes())
 
     def _sets(self, number: int) -> list[Set]:
-        """The sets of a rung: half of them the best so far, the others drawn by the estimates."""
+        """The sets of a rung: half of them the best so far, the others drawn from the estimates."""
         race, estimates = self._race, Estimates.of(self._space, self._outcomes())
         generator = np.random.default_rng([race.config(self._contrast).seed, number])
         if number == 0:
@@ -162,27 +162,27 @@ class ObjectiveSearch:
         return estimates.drawn(generator, count, best[: (count + 1) // 2]) if count > 0 else []
 
     def _affordable(self, number: int, measured: int) -> int:
-        """How many sets a rung has time for, with as much for each of the rungs after it.
+        """How many sets a rung has time for, if each later rung gets as much time.
 
         Args:
             number: the rung.
-            measured: the rung that says how long a set takes, itself or the one before.
+            measured: the rung that showed how long a set takes, this one or the one before.
         """
         race, walls = self._race, self._race.clock.record["runs"]
         took = {}
         for place in range(MOST_SETS + 1):
             if wall := walls.get(name := _name(measured, place)):
                 steps = read_part(Result, race.runs.root / "runs" / name).train_seconds
-                # Twice the steps, and to start takes as long as before.
+                # Twice the steps, but starting takes as long as before.
                 took[place] = wall[0] + (number - measured) * steps
         plain = took.pop(0, 0.0)
-        # The race trains every candidate on all folds, and the choice again.
+        # The race still trains every candidate on all folds, and the chosen one again.
         left = min(self._left(), race.clock.left * race.runs.launcher.at_once / 3)
         share = left / (RUNGS - number) - plain
         return min(MOST_SETS, int(share / np.mean([*took.values()]))) if took else 0
 
     def _scores(self, number: int, sets: Sequence[Set]) -> list[float | None]:
-        """Train without a set and beside each; returns scores, None for what did not finish."""
+        """Train without a set and beside each; returns scores, None for unfinished trainings."""
         race = self._race
         steps = max(1, race.config(self._contrast).steps >> (RUNGS - number))
         # The race has other seeds, so that it does not inherit a lucky one.
@@ -199,8 +199,8 @@ class ObjectiveSearch:
     def _score(self, job: Job, fold: int) -> float:
         """How well the classes of a fold's rows can be read off a trained encoder.
 
-        The score of logistic regression on the mean of its tokens. After few steps the classifier's
-        own head predicts the largest class, whatever it is trained beside.
+        The score of logistic regression on the mean of its tokens. After so few steps the
+        classifier's own head predicts the largest class, whatever it is trained beside.
         """
         race, rows = self._race, self._race.board.rows
         folder, file = race.runs.root / job.folder, race.runs.root / job.folder / PROBE

@@ -1,4 +1,4 @@
-"""Probabilities that can be believed, and several models together."""
+"""Calibrated probabilities, and ensembles of several models."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ Probabilities = NDArray[np.float64]
 MOST_PICKS = 10
 """Picks that an ensemble is the mean of; a model may be picked several times."""
 MOST_MODELS = 3
-"""Different models in an ensemble: each is trained on all rows, and computed for every text."""
+"""Different models in an ensemble: each is trained on all rows, and runs on every text."""
 SURE = 2 / 3
 """An ensemble of several candidates has to be ahead with this probability on rows that did not
 choose it."""
@@ -84,7 +84,7 @@ class Ensemble:
         single: the score of the best single model, picked in the same way.
         chance: the probability that it is really ahead of that model.
         confirmed: whether it is.
-        probabilities: those that ``score`` is of, ``[N, C]``.
+        probabilities: those behind ``score``, ``[N, C]``.
     """
 
     members: Mapping[Member, int]
@@ -113,7 +113,7 @@ def ensemble(board: Board, candidates: Sequence[str]) -> Ensemble:
     """Greedy selection from all models that have predicted every row (Caruana et al., 2004).
 
     An ensemble looks better than it is on the rows that chose it. So it is scored on each fold with
-    members that the other folds have picked, beside the best single model, picked alike.
+    members that the other folds have picked, beside the best single model, picked the same way.
 
     Args:
         board: the predictions.
@@ -141,7 +141,7 @@ def ensemble(board: Board, candidates: Sequence[str]) -> Ensemble:
 def _picks(
     board: Board, of: Mapping[Member, Probabilities], rows: NDArray[np.bool_]
 ) -> Counter[Member]:
-    """Add, time and again, the model that makes the mean best on some rows; the best one first."""
+    """Repeatedly add the model that makes the mean best on some rows; the best one comes first."""
     truth = board.rows.truth[rows]
     total = np.zeros_like(next(iter(of.values()))[rows])
     picked: list[Member] = []

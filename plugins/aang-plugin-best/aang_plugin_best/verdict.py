@@ -12,7 +12,7 @@ BASELINES = ("plain", "tf-idf")
 """The candidates that everybody asks about."""
 
 NOT_ASKED = "not asked for"
-"""Why a candidate was not tried that ``--candidate`` leaves out."""
+"""Why a candidate that ``--candidate`` leaves out was not tried."""
 
 
 def words(verdict: Mapping[str, Any]) -> Iterator[str]:
@@ -80,11 +80,11 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _beside(found: Mapping[str, Any], verdict: Mapping[str, Any]) -> str:
-    """Where a score on held-out rows lies, beside the announced one and its interval.
+    """Where a score on held-out rows lies relative to the announced one and its interval.
 
-    Held-out rows are a sample as well, often a smaller one. So how far their score may be away by
-    chance comes from both intervals (Zou and Donner, 2008, for a difference). Where all of N rows
-    are alike, an interval by resampling has no width, and 3 / N takes its place (Hanley and
+    Held-out rows are a sample as well, often a smaller one. So how far their score may be off by
+    chance comes from both intervals (Zou and Donner, 2008, for a difference). If all N rows are
+    alike, an interval by resampling has no width, and 3 / N takes its place (Hanley and
     Lippman-Hand, 1983).
     """
     score, interval = found["scores"][verdict["metric"]], found["interval"]
