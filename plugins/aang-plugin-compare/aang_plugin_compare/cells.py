@@ -13,7 +13,7 @@ from aang_core import ConfigError
 
 @dataclass(frozen=True)
 class Match:
-    """Which run another run gets the same compute or seconds as.
+    """The run whose compute or seconds another run gets.
 
     Attributes:
         what: compute or seconds.
@@ -87,7 +87,7 @@ class Comparison:
     def leading(self) -> list[Cell]:
         """One run for each task and seed, of the baseline or else of the first method.
 
-        Quick controls have its data and its encoder.
+        Quick controls use its data and its encoder.
         """
         method = self.baseline or self.methods[0]
         first = {(c.task, c.seed): c for c in reversed(self.cells) if c.method == method}

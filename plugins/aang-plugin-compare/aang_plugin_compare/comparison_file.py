@@ -115,7 +115,7 @@ class ComparisonFile(BaseModel):
 
 
 def read_content(value: object, source: Source) -> ComparisonFile:
-    """Check the form of a comparison, and what its methods say of each other.
+    """Check the form of a comparison, and the references between its methods.
 
     Args:
         value: the parsed YAML of the file.

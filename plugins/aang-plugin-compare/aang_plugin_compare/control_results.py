@@ -46,7 +46,7 @@ def asked_of(config: TrainConfig, control: str) -> dict[str, Any]:
     """
     names = _READ if control == TF_IDF else (*_READ, *ENCODED)
     values = config.model_dump(mode="json", include=set(names), exclude_none=True)
-    # Only where they matter, so that results of before these two were written down stay valid.
+    # Only where they matter, so that results from before these two were recorded stay valid.
     if not config.test_score:
         values["test_score"] = False
     if config.target in config.aux_task and config.target in config.set:
@@ -114,11 +114,11 @@ def read_result(path: Path) -> ControlResult | None:
 
 
 def read_record(path: Path, parse: Callable[[bytes], Record], remedy: str) -> Record | None:
-    """What a file of a comparison or a search records; None if there is none.
+    """The record in a file of a comparison or a search; None if there is no file.
 
     Args:
         path: the file.
-        parse: reads its content; raises ValueError or TypeError for another one.
+        parse: reads its content; raises ValueError or TypeError if it cannot.
         remedy: what to do about a damaged one, for the message.
 
     Raises:

@@ -204,7 +204,7 @@ class LocalLauncher(Launcher):
         # A thread that waits at a barrier must not keep a core from the process that it waits for.
         own = {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive", **os.environ}
         attempt = attempts_so_far(order.log) + 1
-        # The process ends when its input closes, so that stays open until it has ended.
+        # The process ends when its input closes, so the input stays open until then.
         with order.start(attempt, "this machine", own) as process:
             with self._lock:
                 # A second signal ends it at once, without a checkpoint.
@@ -266,7 +266,7 @@ def _with_options(command: _CommandT, options: Sequence[Callable[..., Any]]) -> 
 def options_of_many_runs(
     file: str, out: str, formats: Sequence[str]
 ) -> Callable[[_CommandT], _CommandT]:
-    """Add the options and arguments that every command has which trains many runs.
+    """Add the options and arguments of a command that trains many runs.
 
     Args:
         file: what the command calls the file that it reads.
@@ -316,8 +316,8 @@ def chosen_launcher(root: Path, options: Mapping[str, Any]) -> Iterator[Launcher
 
     Args:
         root: the folder of the comparison.
-        options: ``jobs``, and what those of :func:`options_of_many_runs` say; None for what was
-            not given. Without an address, a Ray cluster is started on this machine.
+        options: ``jobs``, and the values of :func:`options_of_many_runs`; None for those not
+            given. Without an address, a Ray cluster is started on this machine.
 
     Raises:
         ConfigError: an option belongs to another engine, or Ray is not installed.

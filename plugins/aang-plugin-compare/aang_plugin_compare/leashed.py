@@ -51,7 +51,7 @@ def train(order: Order, attempt: int, node: str) -> None:
 
 
 def _end_with(log: Path, attempt: int) -> None:
-    """End this process once it must no longer train, or ask it to end once that is asked for.
+    """Kill this process once it must no longer train, and end it gently if a mark asks for it.
 
     SIGKILL prevents any further write, because another process may already write to the folder.
     SIGTERM, which lets it take a checkpoint, is sent once: a second one would end it without.
@@ -70,8 +70,8 @@ def _end_with(log: Path, attempt: int) -> None:
 def arguments_with_precision(order: Order) -> Sequence[str]:
     """The arguments of ``aang`` that start or resume the run, in the precision of the others.
 
-    What ``--precision auto`` comes to depends on the machine. The first run with an encoder of some
-    width records it in the folder ``precision``, and the others take it from there, whichever
+    What ``--precision auto`` resolves to depends on the machine. The first run with an encoder of
+    some width records it in the folder ``precision``, and the others take it from there, whichever
     machine trains them. A resumed run keeps its own.
 
     Raises:
@@ -88,7 +88,7 @@ def arguments_with_precision(order: Order) -> Sequence[str]:
     width, precision = settled_precision(config.model_copy(update={"trust_remote_code": trusted}))
     record = order.root / "precision" / str(width)
     with writing(record):
-        # Of several processes, one alone can give its folder that name, on every file system.
+        # Of several processes, only one can give its folder that name, on every file system.
         draft = record.with_name(f".{width}.{secrets.token_hex(4)}")
         (draft / precision).mkdir(parents=True)
         try:

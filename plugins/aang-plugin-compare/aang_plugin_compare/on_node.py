@@ -107,10 +107,10 @@ def train(
 
 @contextmanager
 def _marking_interrupts(log: Path, attempt: int) -> Iterator[None]:
-    """Ask the training to end at every SIGINT, which raises nothing meanwhile.
+    """Ask the training to end at every SIGINT, instead of raising KeyboardInterrupt.
 
-    A KeyboardInterrupt could end this function while the training still saves its checkpoint, and
-    the training dies with this process. The training looks for the mark, whoever writes it; a
+    That could end this process while the training still saves its checkpoint, and the training
+    dies with this process. The training looks for the mark, whoever writes it; a
     signal from here too would be the second one, after which it ends without a checkpoint.
     """
 

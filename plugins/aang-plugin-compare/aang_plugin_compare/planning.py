@@ -120,7 +120,7 @@ def _plan(
 
 @dataclass(frozen=True)
 class _Planning:
-    """What is planned.
+    """Plans the runs of a comparison.
 
     Attributes:
         given: the content of the comparison file.
@@ -137,7 +137,7 @@ class _Planning:
     over: Mapping[str, Any]
 
     def check(self) -> None:
-        """Refuse what the runs of a comparison cannot have each for itself."""
+        """Refuse options where they cannot be given, and grids of no values or of fixed ones."""
         common: dict[tuple[str, ...], Mapping[str, Any]] = {("options",): self.given.options}
         common |= {("tasks", name): of for name, of in self.given.tasks.items()}
         own: dict[tuple[str, ...], Mapping[str, Any]] = {("grid",): self.grid}
@@ -159,7 +159,7 @@ class _Planning:
                     )
 
     def matched_cells(self) -> list[Cell]:
-        """All runs; those that get as much as another know which run that is."""
+        """All runs; those that get as much as another have it as their ``match``."""
         pairs = list(itertools.product(self.given.tasks, self.given.methods))
         owners = {pair: self._owners(*pair) for pair in pairs}
         everything = {name: owner for of in owners.values() for name, owner in of.items()}

@@ -1,7 +1,7 @@
 """Controls that take seconds: is a deep model worth it on this task at all?
 
-A linear model, as every run has it for TF-IDF (`aang.runs.linear_result`), on TF-IDF and on
-features of the encoder without any training: the first token's, and the mean over tokens.
+The linear model that every run fits to TF-IDF (`aang.runs.linear_result`), on TF-IDF and on
+features of the frozen encoder: the first token's, and the mean over tokens.
 """
 
 import time
@@ -113,8 +113,7 @@ class QuickControls:
 
     Attributes:
         root: the folder of the comparison.
-        tell: called with a line for each result and False, and with a line for each failure and
-            True.
+        tell: called with a line and False for each result, and a line and True for each failure.
         trust_remote_code: whether Python code that comes with the model may be run.
         names: the controls.
     """

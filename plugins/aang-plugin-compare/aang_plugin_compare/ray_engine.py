@@ -47,7 +47,7 @@ _LOST: Mapping[object, str] = {
     -signal.SIGKILL: "it was killed, as systems do when memory runs out",
     128 + signal.SIGTERM: "it was stopped by SIGTERM",
 }
-"""What Ray reports of runs that are lost, and exit statuses of those ended from outside."""
+"""What Ray reports about lost runs, and exit statuses of those ended from outside."""
 
 
 class _LostError(Exception):
@@ -82,7 +82,7 @@ class _NoFolderOfOurs(JobConfig):
     """Keeps the current folder off the import path of Ray's workers, where Ray puts it first.
 
     Ray leaves it out of jobs that upload a working directory. There is no public option for it;
-    ``test_ray.py`` notices if this one loses its effect.
+    ``test_ray.py`` notices if this override loses its effect.
     """
 
     def _runtime_env_has_working_dir(self) -> bool:
@@ -149,7 +149,7 @@ class RayLauncher(Launcher):
         tell: called with a line for each run that is lost.
         needs: the numbers of ``CPU`` and ``GPU`` of each run; runs share a GPU if it needs less
             than one.
-        jobs: most runs at the same time; None for as many as the cluster has room for.
+        jobs: maximum number of runs at the same time; None for as many as the cluster has room for.
     """
 
     def __init__(
@@ -221,10 +221,10 @@ class RayLauncher(Launcher):
         """
 
         def end(force: bool) -> None:
-            # Ray tells a task that has not begun. A busy node may deliver that late, or never, to
-            # one that trains; that one looks for a mark in the folder.
+            # Ray cancels a task that has not begun. To one that trains, a busy node may deliver
+            # that late or never, so it also looks for a mark in the folder.
             self._ended.add(order.folder)
-            with suppress(AangError):  # a full disk: then Ray alone tells it
+            with suppress(AangError):  # a full disk: then only Ray asks it
                 ask_to_end(order.log, attempt)
             ray.cancel(task, force=force)
 

@@ -46,10 +46,10 @@ def run_state(folder: Path, config: TrainConfig, registry: Registry) -> State:
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Remove the checkpoints of a run that nobody resumes any more.
+    """Remove the checkpoints of a run that will not be resumed.
 
-    The newest one would stay, which is as large as three models, and larger with heads that
-    objectives have of their own. If it cannot be removed, that does no harm.
+    Otherwise the newest one stays, as large as three models, and larger with the objectives' own
+    heads. If it cannot be removed, that does no harm.
 
     Args:
         folder: the run folder.
@@ -58,7 +58,7 @@ def remove_checkpoints(folder: Path) -> None:
 
 
 def _settled(config: TrainConfig, there: TrainConfig, registry: Registry) -> TrainConfig:
-    """The options, with what a run settles itself as the recorded run has settled it."""
+    """The options, with those that a run settles itself taken from the recorded run."""
     if there.recipe is None:
         config = without_default_recipe(config, registry) or config
     # A run has the default recipe or no recipe, so another one is a difference.
@@ -85,7 +85,7 @@ def make_root(root: Path) -> None:
 
 
 def left_out(comparison: Comparison, root: Path, registry: Registry) -> dict[Path, str]:
-    """The finished runs and quick controls that are not of the comparison, each with the reason.
+    """The finished runs and quick controls that do not belong to the comparison, with reasons.
 
     Args:
         comparison: the comparison.

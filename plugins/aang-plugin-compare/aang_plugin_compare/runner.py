@@ -47,7 +47,7 @@ class Runs:
     def asked(
         cls, root: Path, launcher: Launcher, registry: Registry, trust_remote_code: bool
     ) -> "Runs":
-        """Those with the plug-ins of the command that runs in this process."""
+        """The runs, with the plug-ins of the command that runs in this process."""
         before = plugin_options(click.get_current_context())
         after = ["--trust-remote-code"] if trust_remote_code else []
         return cls(root, launcher, registry, before, after)
@@ -60,12 +60,12 @@ class Runs:
         """
         folder = self.root / job.folder
         state = run_state(folder, job.config, self.registry)
-        if state == "finished":  # a training that goes on compares its data by itself
+        if state == "finished":  # a resumed training compares its data by itself
             self.refuse_other_data(job)
         return state
 
     def refuse_other_data(self, job: Job) -> None:
-        """Refuse what has ended on other data, and tell what it read that is newer than it.
+        """Refuse a run that ended on other data, and note files it read that are newer than it.
 
         Raises:
             ConfigError: its folder holds a run of other data.
@@ -97,12 +97,12 @@ class Runs:
     def order(self, folder: Path, config: TrainConfig) -> Order:
         """Write the files that a launcher needs to train a run, and name them.
 
-        What earlier attempts have printed is kept.
+        The output of earlier attempts is kept.
 
         Args:
             folder: the run folder, relative to ``root``; it is somewhere in ``runs``.
             config: the run's options. All of them are written, so that a new default cannot change
-                the run, but for those that depend on data that nobody has read yet.
+                the run, except those that depend on data not read yet.
 
         Raises:
             StorageError: a file cannot be written.
@@ -119,7 +119,7 @@ class Runs:
 
 
 def _newer(config: TrainConfig, folder: Path) -> Iterator[str]:
-    """What a run reads besides the end task's data and that was written after the run began."""
+    """Paths that a run reads besides the end task's data, and that changed after it began."""
     began = (folder / "config.yaml").stat().st_mtime
     config = with_absolute_paths(config)  # names of the hub, and of spaces, stay relative
     texts = (*config.domain, *config.out_of_domain, *config.unlabelled, *config.aux_task.values())
@@ -178,8 +178,8 @@ class Runner:
 
         Raises:
             ConfigError: the launcher cannot start runs, or the folder of a run holds one with other
-                options. Whether that of a matched run does is only known when its turn comes, and
-                then counts as a failure.
+                options. For a matched run that is only known when its turn comes, and then
+                counts as a failure.
         """
         self._runs.launcher.ready()
         for job in jobs:
@@ -268,7 +268,7 @@ def wait_for(pool: ThreadPoolExecutor, stop: Callable[[], None]) -> None:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Print the command that goes on, and exit, if an interrupt stops what is inside the ``with``.
+    """If an interrupt stops the body of the ``with``, print the command that goes on, and exit.
 
     Raises:
         SystemExit: with the status of a process that the signal has ended.

@@ -1,4 +1,4 @@
-"""Options of ``aang train`` from several places, and values of some that a grid has chosen."""
+"""Options of ``aang train`` from several places, and values that a grid chooses for some."""
 
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,14 +26,14 @@ _WORDS = {
     "too_short": "is empty",
     "string_pattern_mismatch": "is not a name; use letters, digits and . _ + -",
 }
-"""What pydantic would say in words of its own, by its types of error."""
+"""Messages in place of pydantic's, by its types of error."""
 
 
 def with_sets(options: dict[str, Any]) -> dict[str, Any]:
-    """Check that what stands under ``set`` are options by name.
+    """Check that ``set`` holds options by name.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it holds something else.
     """
     sets = options.get("set") or {}
     if not isinstance(sets, Mapping) or not all(isinstance(of, Mapping) for of in sets.values()):
@@ -49,7 +49,7 @@ ModelT = TypeVar("ModelT", bound=BaseModel)
 
 @contextmanager
 def told_at(where: str) -> Iterator[None]:
-    """Name the place of a mistake, such as file and line, in front of the message about it."""
+    """Put the place of a mistake, such as file and line, before its message."""
     try:
         yield
     except AangError as error:
@@ -83,7 +83,7 @@ def validated(schema: type[ModelT], value: object, source: Source) -> ModelT:
     try:
         return schema.model_validate(value)
     except ValidationError as error:
-        # A key that does not exist says more than one that is missing for it.
+        # An unknown key says more than a missing one that it was meant to be.
         first = min(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
         location = tuple(part for part in first["loc"] if part != "[key]")
         message = _WORDS.get(first["type"], str(first["msg"]).removeprefix("Value error, "))
@@ -150,7 +150,7 @@ def setting_text(setting: Mapping[str, Any]) -> str:
 
 
 def applying(names: Sequence[str], owners: Owners) -> list[str]:
-    """Those of the options that a run has, given what may have options in it."""
+    """The options that a run has, given what may have options in it."""
     return [name for name in names if "." not in name or name.rpartition(".")[0] in owners]
 
 

@@ -19,7 +19,7 @@ def permutation_p(left: Sequence[float], right: Sequence[float], seed: int = 0) 
         seed: seed of the permutations.
 
     Returns:
-        The p value; None for less than two pairs.
+        The p value; None for fewer than two pairs.
     """
     if len(left) < 2:
         return None
@@ -36,7 +36,7 @@ def permutation_p(left: Sequence[float], right: Sequence[float], seed: int = 0) 
         vectorized=True,
         rng=seed,
     )
-    # SciPy's own p value takes means that are equal but for rounding for different ones.
+    # SciPy's own p value counts means that differ only by rounding as different.
     least = abs(found.statistic) - _rounding(left, right)
     extreme = int((found.null_distribution >= least).sum())
     drawn = 2 ** len(differences) > RESAMPLES  # the observed signs count as one more permutation
@@ -52,7 +52,7 @@ def paired_t_p(left: Sequence[float], right: Sequence[float]) -> float | None:
         right: scores of the other, by seed.
 
     Returns:
-        The p value; None for less than two pairs or if all differences are equal.
+        The p value; None for fewer than two pairs or if all differences are equal.
     """
     differences = _differences(left, right)
     if len(left) < 2 or max(differences) - min(differences) <= _rounding(left, right):

@@ -24,7 +24,7 @@ from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 
 @dataclass(frozen=True)
 class Entry:
-    """A method on a task, with the setting that is best on dev; without a finished run, no scores.
+    """A method on a task, with the setting that is best on dev; no scores without a finished run.
 
     Attributes:
         task: the task.
@@ -45,10 +45,10 @@ class Entry:
         permutation: p value of the permutation test against the baseline, Holm-corrected over the
             table.
         t_test: p value of the paired t-test, corrected in the same way.
-        best: whether its mean score is the best of the task; several may be, if it is shown alike.
+        best: whether its mean score is the best of the task; several are, if shown alike.
         dev_intervals: the 95% bootstrap interval of each dev score, over the rows of dev; empty if
             not all runs have recorded one.
-        test_intervals: the same of test.
+        test_intervals: the same for test.
         on_dev: whether dev scores count even if it has test scores, because another method or
             control on the task has none.
     """
@@ -178,11 +178,11 @@ def _entry(task: str, method: str, cells: Sequence[Cell], finished: Set[Path], r
 
 
 def _scores(metrics: Sequence[ChosenScores], *, dev: bool = True) -> dict[str, Any]:
-    """What an entry says of scores; no test scores and intervals if one run lacks them.
+    """The scores of an entry; test scores and intervals are left out if one run lacks them.
 
     Args:
         metrics: the scores of its runs.
-        dev: whether those of dev are held out.
+        dev: whether dev was held out.
     """
     tests = [metric.test for metric in metrics]
     scores: dict[str, Any] = {
@@ -199,10 +199,10 @@ def _scores(metrics: Sequence[ChosenScores], *, dev: bool = True) -> dict[str, A
 def judged(entries: Sequence[Entry], baseline: str | None) -> list[Entry]:
     """The entries with tests against the baseline and the best of each task marked.
 
-    Scores on test count, and those on dev for a task on which an entry has no others.
+    Test scores count, or dev scores on a task where an entry has no others.
 
     Args:
-        entries: rows of a table, of which only the scores count.
+        entries: rows of a table; only their scores count.
         baseline: the method that the others are tested against; None for no tests.
     """
     untested = {e.task for e in entries if e.dev and not e.test}
@@ -237,7 +237,7 @@ def _shown_mean(entry: Entry) -> float:
 
 
 def _pairs(entry: Entry, baseline: Entry | None) -> tuple[list[float], list[float]]:
-    """The scores of the seeds that both have; none of the baseline itself."""
+    """The scores of the seeds that both have; none for the baseline itself."""
     if baseline is None or entry.method == baseline.method:
         return [], []
     theirs = dict(zip(baseline.seeds, baseline.scores, strict=True))

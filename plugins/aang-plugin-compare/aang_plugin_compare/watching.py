@@ -26,7 +26,7 @@ class _Scores(ProgressColumn):
     """The last dev score of a run and its best, read from its folder whenever bars are drawn."""
 
     def render(self, task: Task) -> Text:
-        # One that fails has not begun to write, or is writing right now.
+        # A run without readable scores has not begun to write, or is writing right now.
         with suppress(FileNotFoundError, DataError, LookupError):
             lines = read_lines(DevScores, task.fields["folder"])
             metric = next(iter(lines[-1].dev))

@@ -22,7 +22,7 @@ _FORMS = "give values such as 1e-5,1e-4, or a range such as 1e-5..1e-3:log or 8.
 
 @dataclass(frozen=True)
 class Choices:
-    """One of some values."""
+    """One of several values."""
 
     values: tuple[Any, ...]
 
@@ -39,7 +39,7 @@ class Choices:
         return json.loads(trial.suggest_categorical(name, [self.stored(v) for v in self.values]))
 
     def stored(self, value: Any) -> str:
-        """A value as Optuna stores it, which takes no lists and no mappings."""
+        """A value as text, because Optuna stores no lists or mappings."""
         return json.dumps(value)
 
 

@@ -30,7 +30,7 @@ class Row:
         failed: how many of them failed.
         unfinished: how many have not ended yet.
         dev: the best dev score of a run that has finished; None if none has.
-        setting: the setting that has it, without what names the method.
+        setting: the setting with that score, without the options that name the method.
         trial: the number of that trial.
     """
 
@@ -53,7 +53,7 @@ class Outcome:
         methods: a row for each method, best first.
         trials: all trials that were run, by number.
         seconds: seconds that the search has taken.
-        chosen: what it has chosen; None as long as it goes on.
+        chosen: what it has chosen; None while it goes on.
         refits: the results of the chosen setting with each seed.
     """
 
@@ -86,7 +86,7 @@ def read_outcome(root: Path, search: Search, study: Study) -> Outcome:
 
 
 def _recorded(root: Path, trials: Sequence[Tried]) -> TrainConfig | None:
-    """The options of a run, with those that it has chosen by the kind of its end task."""
+    """The recorded options of a run, including those chosen by the kind of its end task."""
     for trial in trials:
         recorded = root / trial_folder(trial.number) / "config.yaml"
         if recorded.is_file():

@@ -92,7 +92,7 @@ def plan(
     Args:
         registry: where recipes, weighters, spaces and grids are looked up.
         file: a search file.
-        searched: what is searched in addition, each as ``NAME=…``.
+        searched: further options to search, each as ``NAME=…``.
         methods: names of recipes and weighters to choose from, in addition.
         grid: name of a grid; its options are searched, too.
         arguments: options of ``aang train`` for all runs, in addition.
@@ -133,7 +133,7 @@ def plan(
 
 
 def _dimensions(places: Mapping[str, tuple[str, Any]], registry: Registry) -> dict[str, Dimension]:
-    """What is searched, by option, given the options and values that stand at each place."""
+    """The dimensions by option, from the option and values that are written at each place."""
     known = schema_of(registry).model_fields
     found: dict[str, Dimension] = {}
     for where, (written, value) in places.items():
@@ -150,7 +150,7 @@ def _dimensions(places: Mapping[str, tuple[str, Any]], registry: Registry) -> di
 
 
 def _check(search: Search) -> None:
-    """Check that there is something to search, and that runs can have what is searched."""
+    """Check that there is something to search, and that runs accept the values searched."""
     places = {"the options of all runs": search.options}
     places |= {f"the method {name}": of for name, of in search.methods.items()}
     for place, of in places.items():

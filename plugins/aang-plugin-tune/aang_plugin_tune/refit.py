@@ -24,7 +24,7 @@ FILE = "chosen.json"
 class Chosen:
     """What a search has chosen, written before test data is read for the first time.
 
-    A search that went on after that could be stopped when test looks good. So it is over.
+    A search that went on could be stopped once test looks good, so it is over.
 
     Attributes:
         trial: the best trial.
@@ -40,7 +40,7 @@ class Chosen:
 
 
 def best_of(trials: Sequence[Tried]) -> Tried | None:
-    """The finished trial with the best dev score, the first of several; None if none finished."""
+    """The finished trial with the best dev score, the first of equals; None if none finished."""
     finished = [t for t in trials if t.state == "finished" and t.score is not None]
     return max(finished, key=lambda t: (t.score or 0.0, -t.number), default=None)
 
@@ -80,14 +80,14 @@ def write_chosen(root: Path, chosen: Chosen) -> None:
 
 
 def refuse_longer(chosen: Chosen, runs: int | None, minutes: float | None) -> None:
-    """Check that a search that is over is not asked for more.
+    """Check that a search that is over is not given a larger budget.
 
     Raises:
         ConfigError: it is.
     """
     given = {name: of for name, of in (("runs", runs), ("minutes", minutes)) if of is not None}
     for name, had in (("runs", chosen.runs), ("minutes", chosen.minutes)):
-        # Without one of the limits that it had, it could be longer as well.
+        # Dropping one of its limits could make it longer as well.
         if given and had is not None and given.get(name, math.inf) > had:
             option = name if name in given else next(iter(given))
             limit = f"{had:g}" if name in given else f"--{name} {had:g}"
@@ -113,7 +113,7 @@ def refit(
         runs: what starts the runs; this process has locked their folder.
         search: the search.
         chosen: what it has chosen.
-        seeds: how many seeds, from that of the trials on.
+        seeds: how many seeds, starting from that of the trials.
         ended: called with each run that has ended.
 
     Raises:

@@ -28,17 +28,17 @@ Setting = Mapping[str, Any]
 
 
 MOST_LISTED = 10_000
-"""Most settings of a search that are listed."""
+"""The most settings that a search lists."""
 
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched.
+    """The options of a search, fixed and searched.
 
     Attributes:
         options: options of ``aang train`` that all runs have, without those of ``methods``.
         methods: the options of each method that the user has named; empty without ``--method``.
-        dimensions: what is searched, by option.
+        dimensions: the values to search, by option.
         registry: where recipes, weighters and spaces are looked up.
     """
 
@@ -124,8 +124,8 @@ class Search:
 
         Args:
             setting: the setting.
-            recorded: options that a run of the search has recorded, if one has. Where all runs have
-                one method, they name it: the default recipe may have given way to the data.
+            recorded: options that a run of the search has recorded, if any. If all runs have one
+                method, it is read from these: the data may have replaced the default recipe.
         """
         config = self.config(setting) if recorded is None or self.forming else recorded
         named = setting[METHOD] if self.methods else config.recipe
@@ -150,7 +150,7 @@ class Search:
 def _without_test(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options without anything that names test data."""
     dev_only = {name: value for name, value in options.items() if name != "test"}
-    # Another task may be the one that is trained for, and name its files in its own options.
+    # The end task may be an --aux-task, whose files are in its own options.
     sets = dict(options["set"])
     for name in set(options.get("aux_task") or ()) & set(sets):
         sets[name] = {option: value for option, value in sets[name].items() if option != "test"}

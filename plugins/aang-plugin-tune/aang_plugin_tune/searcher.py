@@ -23,7 +23,7 @@ from aang_plugin_tune.study import Study, Tried, all_failed, trial_folder
 LOOK_SECONDS = 0.5
 """How often the dev scores of a run are read."""
 MOST_REPEATS = 200
-"""How many settings in a row may be proposed again before the search ends."""
+"""How many proposals in a row may repeat earlier settings before the search ends."""
 MOST_FAILURES = 3
 """How many runs may fail before one succeeds; more of the same would fail, too."""
 SPARED = 0.25
@@ -31,10 +31,10 @@ SPARED = 0.25
 
 
 class Watch:
-    """Reads the dev scores of a run while it trains, and tells them to Optuna.
+    """Reads the dev scores of a run while it trains, and reports them to Optuna.
 
-    A trial is judged by its scores alone, one after the other, and not by when they were read: a
-    run that has ended by the time is pruned, too, if its scores say so.
+    A trial is judged by its scores alone, one after the other, not by when they were read: even a
+    run that has ended by then is pruned if its scores say so.
 
     Args:
         trial: the trial.
@@ -48,7 +48,7 @@ class Watch:
         self._folder = folder
         self._seen = 0
         self._best = -math.inf
-        # A process that was killed may have told the last score, and not what follows from it.
+        # A killed process may have reported the last score without acting on it.
         self._last_told = trial.storage.get_trial(trial._trial_id).last_step
         self.pruned = False
 
@@ -62,7 +62,7 @@ class Watch:
             if self.pruned:
                 break
             self._seen += 1
-            # What a run keeps is its best model, so the best score so far is what it is worth.
+            # A run keeps its best model, so its best score so far is what counts.
             self._best = max(self._best, line.dev[self._metric])
             if self._last_told is not None and line.step < self._last_told:
                 continue
@@ -108,8 +108,8 @@ class Searcher:
         their checkpoints. A second interrupt stops them at once.
 
         Args:
-            runs: how many runs there may be, with those of earlier processes.
-            seconds: how many seconds the search may take, with those of earlier processes.
+            runs: how many runs there may be, including those of earlier processes.
+            seconds: how many seconds the search may take, including those of earlier processes.
 
         Raises:
             ConfigError: the first runs have all failed.
@@ -164,7 +164,7 @@ class Searcher:
         return self._study.new_trial()
 
     def _repeats(self, trial: Trial) -> bool:
-        """Whether the setting of a trial is one that was tried before; its outcome is recorded."""
+        """Whether a trial repeats an earlier setting; if so, the same outcome is recorded."""
         setting = self._study.setting(trial)
         before = [t for t in self._study.trials[: trial.number] if t.same_as is None]
         same = next((t for t in before if t.setting == setting), None)
@@ -194,7 +194,7 @@ class Searcher:
             self._tell(trial, failure or f"Error: {folder} has no result")
 
     def _trained(self, job: Job, watch: Watch) -> str | None:
-        """Train the run until it ends or is not worth going on; returns why it failed."""
+        """Train the run until it ends, is pruned or the search is over; returns why it failed."""
         launcher, order = self._runs.launcher, self._runs.order(job.folder, job.config)
         with ThreadPoolExecutor(1) as pool:
             training = pool.submit(launcher.train, order)
@@ -208,7 +208,7 @@ class Searcher:
             return watch.look()
 
     def _tell(self, trial: Trial, outcome: float | str | None) -> None:
-        """Record how a trial ended, and remove what nobody needs any more."""
+        """Record how a trial ended, and remove its checkpoints."""
         with self._lock:
             ended = self._study.end(trial, outcome)
             remove_checkpoints(self._runs.root / trial_folder(trial.number))

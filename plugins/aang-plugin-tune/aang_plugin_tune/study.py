@@ -64,10 +64,10 @@ def trial_folder(number: int) -> Path:
 
 
 def all_failed(which: str, last: Tried, root: Path) -> ConfigError:
-    """The error that runs have all failed, so that nothing of the search is worth keeping.
+    """The error if all runs have failed, so that nothing of the search is worth keeping.
 
     Args:
-        which: how many they are.
+        which: the runs, such as ``the first 3 runs``.
         last: the last of them.
         root: the folder of the search.
     """
@@ -85,7 +85,7 @@ class Study:
         search: the search.
         sampler: how settings are proposed: ``grid`` takes every listed setting in a random order.
         seed: seed of the proposals.
-        prune_after: number of finished trials from which on others are pruned; None for never.
+        prune_after: number of finished trials before others are pruned; None to prune none.
 
     Raises:
         DataError: the record is damaged.
@@ -137,7 +137,7 @@ class Study:
         return self._order is not None and len(self.trials) >= len(self._order)
 
     def new_trial(self) -> Trial:
-        """A new trial, whose setting :meth:`setting` tells."""
+        """A new trial; :meth:`setting` returns its setting."""
         return self._study.ask()
 
     def trial(self, number: int) -> Trial:
@@ -173,7 +173,7 @@ class Study:
 def claim_folder(root: Path, search: Search, **how: Any) -> None:
     """Write down which search a folder belongs to, or check that it belongs to this one.
 
-    A budget is no part of a search, so that a search can go on with a larger one.
+    A budget is not part of a search, so a search can go on with a larger one.
 
     Args:
         root: the folder, which this process has locked.
@@ -182,14 +182,14 @@ def claim_folder(root: Path, search: Search, **how: Any) -> None:
 
     Raises:
         ConfigError: the folder belongs to another search.
-        DataError: what is written there is damaged.
+        DataError: the record there is damaged.
         StorageError: it cannot be written.
     """
     path = root / "search.json"
     document = {
         "options": dict(search.options),
         "methods": {name: dict(of) for name, of in search.methods.items()},
-        # In their order, because methods are formed and settings are listed in it.
+        # In order, because methods are formed and settings are listed in it.
         "search": [f"{name} = {of}" for name, of in search.dimensions.items()],
         **how,
     }
@@ -233,8 +233,8 @@ class _BelowMedian(BasePruner):
 class _Proposals(RandomSampler):
     """Proposes values that depend on the seed, the trial, the option and the ended trials alone.
 
-    A generator that was kept from one trial to the next would be lost with the process: a search
-    that goes on after a kill would propose other settings than one that was never stopped.
+    A generator kept from trial to trial would be lost with the process: a search that goes on after
+    a kill would propose other settings than one that was never stopped.
 
     Args:
         kind: how values are proposed.
@@ -280,9 +280,9 @@ def _tried(trial: FrozenTrial) -> Tried:
 
 
 def _mend(path: Path) -> None:
-    """Remove what a process that was killed while it wrote has left: half a line, and its lock.
+    """Remove the half line and the lock of a process that was killed while it wrote.
 
-    Optuna would append to the half line, and could not read the record any more.
+    Optuna would append to the half line, and could no longer read the record.
     """
     with suppress(FileNotFoundError):
         content = path.read_bytes()
