@@ -61,7 +61,7 @@ def drawn(
     """Make the dev head that ``--dev-head drawn`` stands for.
 
     Raises:
-        AangError: it is named as the fit too, of which it has none.
+        AangError: it is also named as the fit, which it is not.
     """
     if settings.fit in settings.plugins and settings.plugins[settings.fit].load() is drawn:
         raise AangError(

@@ -66,7 +66,7 @@ class LogisticDevHead(DevHead):
 
     Args:
         keep: selects the part of features ``[B, ...]`` that the head reads; by default all.
-        iterations: most iterations of L-BFGS, for each penalty.
+        iterations: maximum number of L-BFGS iterations for each penalty.
     """
 
     def __init__(

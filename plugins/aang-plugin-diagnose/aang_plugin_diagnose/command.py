@@ -127,7 +127,7 @@ def diagnose(
 
 
 def _prepared_figure(plugins: Plugins, path: Path) -> Callable[["Diagnosis"], None]:
-    """What a plug-in writes the figure with.
+    """The plug-in's function that writes the figure.
 
     Raises:
         ConfigError: No plug-in draws it, or not in a file of that kind.

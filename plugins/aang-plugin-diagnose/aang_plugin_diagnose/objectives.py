@@ -57,7 +57,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class ObjectiveDiagnosis:
-    """What was measured of one objective, over the body's parameters.
+    """The measurements of one objective, over the body's parameters.
 
     Attributes:
         name: the objective.
@@ -160,10 +160,10 @@ def diagnose(
 
     Raises:
         ConfigError: the precision is fp16, or bf16 with ``bound``.
-        AangError: something else that the user named cannot be used.
+        AangError: another option or the data cannot be used.
     """
     if config.precision == "fp16":
-        # Here nothing is repeated at a smaller loss scale, as a step of a training is.
+        # Unlike a training step, nothing is repeated at a smaller loss scale here.
         raise ConfigError("--precision fp16 may overflow in a diagnosis; use bf16 or fp32")
     if bound:
         if config.precision == "bf16":
@@ -209,7 +209,7 @@ def _theorem(diagnosis: Diagnosis, weights: Mapping[str, float], config: TrainCo
     Args:
         diagnosis: what was measured.
         weights: of the end task and the objectives, by name.
-        config: the options of the training that the theorem speaks of.
+        config: the options of the training that the theorem is about.
     """
     objectives, end = diagnosis.objectives, diagnosis.end_task
     total = sum(weights[o.name] for o in objectives)
@@ -322,7 +322,7 @@ class _Measuring:
         before: Mapping[str, tuple[Sequence[Tensor], Sequence[Batch]]],
     ) -> nn.Module:
         if isinstance(task.head, EndTaskClassifier):
-            # The end task's own head is untrained here; its fit is what the training comes to.
+            # The end task's own head is untrained here; the fitted one is what training arrives at.
             return of_end_task
         fitted = self._heads[task.name]
         return task.head if fitted is None else fitted.fit(task, *before[task.name])
@@ -330,7 +330,7 @@ class _Measuring:
     def _smoothness(
         self, task: Task, head: nn.Module, rows: Sequence[Batch], gradient: Gradient
     ) -> list[float]:
-        """β̂ if it is to be measured."""
+        """β̂, if it is measured."""
         if not self._measures_smoothness:
             return []
         return [smoothness(gradient, lambda: body_gradient(self._passes, task, head, rows))]

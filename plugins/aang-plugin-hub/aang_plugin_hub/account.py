@@ -10,7 +10,7 @@ from aang_plugin_hub.errors import HubError, no_token, taken, told
 
 @dataclass(frozen=True)
 class Account:
-    """A user of the hub, as the token says.
+    """The user of the hub that a token belongs to.
 
     Attributes:
         api: the hub's client, with the token.

@@ -56,7 +56,7 @@ def _content(path: Path, run: Run, origins: Origins) -> Path | bytes:
 def _cleaned(value: Any, key: str, run: Run, origins: Origins) -> Any:
     """The settings with each path replaced by the encoder's name, or by the path's last part.
 
-    A class may be called ``/sports``, so that only some settings are looked at.
+    A class may be called ``/sports``, so only some settings are replaced.
     """
     if isinstance(value, dict):
         return {name: _cleaned(inner, name, run, origins) for name, inner in value.items()}

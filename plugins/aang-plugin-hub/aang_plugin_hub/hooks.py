@@ -43,7 +43,7 @@ def aang_register_options(register: RegisterOption) -> None:
 
 @hookimpl
 def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
-    """Look at the token and the name before hours of training, not after them."""
+    """Check the token and the name before hours of training, not after them."""
     if options["push_to_hub"] is None or resumed:
         return
     from aang_plugin_hub.account import Account

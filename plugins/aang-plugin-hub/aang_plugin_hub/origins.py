@@ -39,7 +39,7 @@ def origins_of(
         DataError: that card, or the one in the run's model folder, is missing or damaged.
     """
     # The card in the run folder was written where the run was trained: whether the encoder is a
-    # folder or a name on the hub was certain there.
+    # folder or a name on the hub was known there.
     trained = _card(run.model_folder / "README.md")
     base, datasets = (trained.data.get(key) for key in ("base_model", "datasets"))
     found = Origins(

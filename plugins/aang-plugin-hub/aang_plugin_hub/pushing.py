@@ -77,6 +77,6 @@ def _commit(account: Account, name: str, files: list[CommitOperationAdd], *, rep
 
 
 def _remove(account: Account, name: str) -> None:
-    """Remove the repository that this push has made; what failed is the error that is told."""
+    """Remove the repository that this push has made; only the first error is reported."""
     with contextlib.suppress(Exception):
         account.api.delete_repo(name, missing_ok=True)

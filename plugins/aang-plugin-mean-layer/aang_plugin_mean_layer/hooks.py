@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 # Each of these linear layers begins as a multiple of the identity. Queries of zero attend to all
 # tokens alike; keys stay those of the last layer, since queries would learn nothing from keys of
-# zero. With 8 the mean outweighs the token itself, which the layer adds to it. The module before
-# them is the first one that need not read all tokens for the first one's sake.
+# zero. With 8 the mean outweighs the token itself, which the layer adds to it. The module named
+# before them is the first one that needs only the first token.
 _BERT = (
     "attention.output",
     {
@@ -50,7 +50,7 @@ def aang_register_options(register: RegisterOption) -> None:
 
 @hookimpl
 def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
-    """Refuse adapters, whose folder is for the encoder as it was, without the layer."""
+    """Refuse adapters, which are saved for the encoder without the layer."""
     if options["mean_layer"] and options.get("lora") is not None:
         raise ConfigError(
             "--mean-layer: does not go with --lora, whose adapters fit the encoder without that "
@@ -62,11 +62,11 @@ def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
 def aang_prepare_model(
     model: "TextModel", options: Mapping[str, Any], stage: str | None
 ) -> "TrainedPart | None":
-    """Add the layer, for the main training alone: the models of stages have the encoder's form.
+    """Add the layer, for the main training alone: models of stages keep the encoder's form.
 
-    The layer is a copy of the last one, so that nothing is drawn. Its first token is the norm of
-    8 · mean + first token. A classifier reads no other token of it, so none is computed, and
-    objectives that predict tokens have those of the layer below, which are not mixed.
+    The layer is a copy of the last one, so no weights are drawn. Its first token begins as
+    LayerNorm(8 · mean + first token). A classifier reads no other token of it, so none is computed;
+    objectives that predict tokens read the others from the layer below, not mixed.
 
     Raises:
         ModelError: the encoder has other layers, or a damaged file about its sentence vectors, or
@@ -131,16 +131,16 @@ def _with_others(layer: Any, given: tuple[Any, ...], first: "Tensor") -> "Tensor
 
 
 def _is_default(options: Mapping[str, Any]) -> bool:
-    """Whether a sentence encoder gets the layer if nobody gave the option.
+    """Whether a sentence encoder gets the layer if the option is not given.
 
-    Adapters fit the encoder as it was, and random weights have no meaning in any place.
+    Adapters fit the encoder without it, and random weights have no meaning to average.
     """
     others = options["from_scratch"] or options.get("lora") is not None
     return options["recipe"] in ("contrast", "aang-plugin-contrast:contrast") and not others
 
 
 def _is_pooled(source: str | None) -> bool | None:
-    """Whether the encoder's vector of a text is the mean of its tokens, says sentence-transformers.
+    """Whether the encoder's sentence-transformers file says that a text's vector is a mean.
 
     Args:
         source: folder or hub name; None for the demo's encoder.

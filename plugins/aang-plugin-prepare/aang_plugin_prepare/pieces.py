@@ -15,7 +15,7 @@ class Cutter:
     """Cuts a text into pieces of at most ``max_length`` tokens, including special ones.
 
     A piece ends before a word if its second half has a place to do so. A piece is text again and is
-    tokenised like any other, so what reads texts need not know about pieces.
+    tokenised like any other, so readers need not know about pieces.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, max_length: int) -> None:

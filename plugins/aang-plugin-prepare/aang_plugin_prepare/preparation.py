@@ -66,8 +66,8 @@ def prepare_encoder(
     Args:
         config: the options.
         registry: where the objective is looked up.
-        during: where a request to stop arrives, and who hears what a user may want to read; device
-            and processes are chosen here.
+        during: receives requests to stop and messages for the user; device and processes are
+            chosen here.
         observe: makes the observers, given the clock of the training.
         resume: continue an interrupted preparation.
 
@@ -260,7 +260,7 @@ def _record_beginning(
                 "that of a preparation without an interruption"
             )
     folder.write_json("files.json", files)
-    # Without the folder, which is the one that it is written to.
+    # Without --out, which is the folder that it is written to.
     options = config.model_dump(mode="json", exclude={"out"})
     folder.write_text("config.yaml", yaml.safe_dump(options))
 

@@ -9,11 +9,11 @@ from aang_core import DataError
 from aang_plugin_report.charts import Bars
 
 TABLE = "table.json"
-"""The table in a comparison's folder, by which it is known."""
+"""The table in a comparison's folder, which shows that it is one."""
 
 
 class Row(BaseModel):
-    """What a chart needs of a row of the table: a method on a task, with its scores by seed."""
+    """What a chart needs from a row of the table: a method on a task, with its scores by seed."""
 
     task: str
     method: str

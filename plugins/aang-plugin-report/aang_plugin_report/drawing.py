@@ -121,7 +121,7 @@ def plotly_figure(chart: Chart) -> Any:
     figure.update_xaxes(automargin=True, title_standoff=_STANDOFF)
     figure.update_yaxes(automargin=True, title_standoff=_STANDOFF)
     if chart.rows:
-        # Every row has its name; by default plotly leaves out some on a narrow screen.
+        # Every row shows its name; by default plotly leaves out some on a narrow screen.
         figure.update_yaxes(autorange="reversed", type="category", dtick=1)
     return figure
 
@@ -132,7 +132,7 @@ def _places(chart: Lines) -> list[float]:
 
 
 def _mode(series: Series) -> str:
-    """How plotly draws a curve; a single point is no line."""
+    """How plotly draws a curve; a single point needs a marker."""
     if series.points:
         return "markers"
     return "lines+markers" if series.intervals or len(series.x) == 1 else "lines"
@@ -143,7 +143,7 @@ def _error(bars: tuple[list[float], list[float]] | None) -> dict[str, Any] | Non
 
 
 def _dash(number: int) -> tuple[str, str]:
-    """How the curve of this number is drawn, so that none with its colour looks the same."""
+    """The dash of the curve of this number, so that curves of one colour look different."""
     return _DASHES[number // _COLOURS % len(_DASHES)]
 
 
@@ -262,7 +262,7 @@ def _short(labels: Any) -> list[str]:
 
 def _legend_name(name: str) -> str:
     (shown,) = _short([name])
-    # Matplotlib leaves out of a legend what begins with an underscore.
+    # Matplotlib leaves names that begin with an underscore out of a legend.
     return f" {shown}" if shown.startswith("_") else shown
 
 

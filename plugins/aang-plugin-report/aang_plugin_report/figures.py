@@ -24,7 +24,7 @@ RowT = TypeVar("RowT")
 END_TASK = "end-task"
 ON_DEV = "end-task on dev"
 LOSS: Literal["loss"] = "loss"
-"""The end task's mean loss among what an evaluation has measured."""
+"""The key of the end task's mean loss among the scores of an evaluation."""
 CURVES = 12
 """Most objectives that the charts of losses and weights show; the tables have all of them."""
 DOMAIN = "s2orc"
@@ -73,8 +73,8 @@ def run_names(runs: Sequence[Run]) -> list[str]:
 def losses_of(run: Run) -> Mapping[str, tuple[Sequence[int], Sequence[float]]]:
     """The steps and losses of every task, the end task first; empty for a run without a step.
 
-    Each loss is the mean over the steps since the evaluation before, except that on dev, which is
-    of the model at that step.
+    Each loss is the mean over the steps since the evaluation before, except the dev loss, which is
+    that of the model at that step.
     """
     found: dict[str, tuple[list[int], list[float]]] = {}
     for line in run.records.evaluations:
@@ -124,7 +124,7 @@ def _scores(run: Run) -> Lines:
 
 
 def _scores_of(runs: Sequence[Run]) -> list[Lines]:
-    """A chart for each metric, because scores of different kinds of end task are no scale."""
+    """A chart for each metric, because different metrics share no scale."""
     metrics = list(dict.fromkeys(run.metric for run in runs))
     charts = []
     for metric in metrics:

@@ -40,7 +40,7 @@ class Page:
     Attributes:
         title: its heading.
         facts: the most important ones, each with its name.
-        lines: what there is to say in words.
+        lines: sentences below the facts.
         charts: the charts.
         tables: the tables.
         notes: notes on the data.
@@ -54,7 +54,7 @@ class Page:
     notes: Sequence[str] = ()
 
     def write(self, path: Path) -> None:
-        """Write the page, with everything it needs, plotly.js in compressed form.
+        """Write the page with everything it needs, including plotly.js, compressed.
 
         All names and labels are escaped.
 
@@ -75,7 +75,7 @@ class Page:
             for kind in ("html", "css", "js")
         )
         environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        # The highest level takes three times as long, for a tenth less.
+        # The highest level takes three times as long and saves a tenth.
         packed = base64.b64encode(zlib.compress(get_plotlyjs().encode(), 3)).decode()
         text = environment.from_string(page).render(
             page=self,

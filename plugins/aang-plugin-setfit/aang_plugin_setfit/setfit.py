@@ -31,14 +31,14 @@ from transformers import PrinterCallback
 from aang_core import ConfigError
 from aang_core.turns import generators_kept, training_turn
 
-with warnings.catch_warnings():  # setfit switches the warnings of the whole process
+with warnings.catch_warnings():  # setfit changes the warnings of the whole process
     from setfit import TrainingArguments
     from setfit.sampler import ContrastiveDataset
 
 PAIRS = 16
 """Pairs in a step."""
 MOST_ROWS = 5000
-"""Pairs are of these rows at most: setfit lists all pairs, 200 MB here, before it draws."""
+"""The most rows to draw pairs from: setfit lists all pairs, 200 MB here, before it draws."""
 
 
 def setfit(config: TrainConfig) -> Any:
@@ -56,7 +56,7 @@ def setfit(config: TrainConfig) -> Any:
             f"--device {config.device}: SetFit's trainer takes the first GPU that it sees; choose "
             "with CUDA_VISIBLE_DEVICES instead"
         )
-    # Classes count alike in training if they do in the metric.
+    # Classes count equally in training if they do in the metric.
     weights = "balanced" if config.metric == "macro-f1" else None
     classes = LogisticRegression(max_iter=1000, class_weight=weights)
     return Pipeline([("encoder", TunedMean(encoder_of(config), config)), ("classes", classes)])
@@ -84,7 +84,7 @@ class TunedMean(FrozenMean):
 
     def transform(self, texts: Any) -> NDArray[np.float32]:
         """Encode N texts: float32 ``[N, H]``."""
-        with generators_kept():  # a head that is not used is drawn when the encoder is loaded
+        with generators_kept():  # loading the encoder draws a head that is not used
             return super().transform(texts)
 
 
