@@ -1,4 +1,4 @@
-"""Weights from the sizes of losses and gradients, without a look at dev.
+"""Weights from the sizes of losses and gradients, without the dev set.
 
 Kendall et al. ("Multi-Task Learning Using Uncertainty to Weigh Losses for Scene Geometry and
 Semantics", CVPR 2018) learn how uncertain each task is. GradNorm (Chen et al., "GradNorm: Gradient

@@ -21,20 +21,20 @@ LARGEST = 4.0
 
 
 class DynamicWeightAverage(StepwiseWeighter):
-    """Weights tasks up whose losses fall slowly.
+    """Gives more weight to tasks whose losses fall slowly.
 
     Dynamic Weight Average (Liu, Johns and Davison, CVPR 2019), section 4.1.3, equation 7: λ_k(t) ∝
     exp(w_k(t − 1) / T), w_k(t − 1) = L_k(t − 1) / L_k(t − 2), where L_k(t) is the mean loss of
     epoch t and w_k = 1 in the first two. Here an epoch is ``every`` measured steps, because tasks
     have different numbers of rows. A task without a loss in one of the last two has w_k = 1. The
-    λ_k sum to one instead of to the number of tasks. w_k is at most 4: a loss that was next to
-    nothing, because few rows had a target, would take all of the weight when it is there.
+    λ_k sum to one instead of to the number of tasks. w_k is at most 4: a loss that rises again
+    from next to nothing, because few rows had a target, would take all of the weight.
 
     Args:
         end_task: the end task's card.
         auxiliaries: the cards of the other tasks.
         temperature: T; 2 in the paper. The larger, the more even the weights.
-        every: number of measured steps whose mean loss is compared with that of those before.
+        every: number of measured steps whose mean loss is compared with that of the steps before.
         n: number of auxiliary tasks of a step, drawn anew each time; None for all of them, as in
             the paper.
 

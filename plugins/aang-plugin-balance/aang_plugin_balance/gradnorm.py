@@ -24,9 +24,9 @@ class GradNorm(StepwiseWeighter):
     GradNorm (Chen et al., ICML 2018), section 3 and Algorithm 1. G_k = ‖w_k g_k‖ is the length of a
     task's weighted gradient and r_k = (L_k / L_k(0)) / mean over the tasks its relative inverse
     training rate. L_k(0) is here the largest loss so far and not the first, which may be next to
-    nothing: that of an objective that has no target yet, such as a confident prediction. The
-    weights descend on Σ_k |G_k − Ḡ r_k^α| (equation 2), with the target Ḡ r_k^α
-    fixed, and are then normalised so that their mean is one.
+    nothing if an objective has no target yet, such as a confident prediction. The weights descend
+    on Σ_k |G_k − Ḡ r_k^α| (equation 2), with the target Ḡ r_k^α fixed, and are then normalised so
+    that their mean is one.
 
     The paper takes g_k over the last shared layer to save time; here it is over the whole body,
     which costs nothing more. ∂/∂w_k is divided by the mean ‖g_k‖ of the step, so that η has no
@@ -91,7 +91,7 @@ class GradNorm(StepwiseWeighter):
         self._weights = {name: weight / mean_weight for name, weight in self._weights.items()}
 
     def _rates(self, losses: Mapping[str, float]) -> dict[str, float]:
-        """r_k of every task of the step; 1 for all as long as no loss is above zero."""
+        """r_k of every task of the step; 1 for all while no loss is above zero."""
         ratios = {}
         for name, loss in losses.items():
             largest = self._largest[name] = max(loss, self._largest.get(name, loss))

@@ -16,7 +16,7 @@ from aang_core import (
 )
 
 LIMIT = 10.0
-"""Largest |s_k|: no variance falls below e^-10 of another's start, or rises above e^10."""
+"""Largest |s_k|: variances, which start at 1, stay between e^-10 and e^10."""
 
 
 class Uncertainty(StepwiseWeighter):
@@ -26,7 +26,7 @@ class Uncertainty(StepwiseWeighter):
     add up to Σ_k L_k / σ_k² + log σ_k (equation 10, for tasks that classify). As there, s_k = log
     σ_k² is learned: s_k ← s_k − η ∂/∂s_k (e^-s_k L_k + s_k / 2) = s_k + η (e^-s_k L_k − ½), which
     is at rest where σ_k² = 2 L_k. The coefficient of a task in a step is e^-s_k, divided by the sum
-    over the tasks of the step: the paper leaves the sum free, and here it is the learning rate that
+    over the tasks of the step: the paper leaves the sum free, and here the learning rate alone
     decides how long steps are.
 
     Args:

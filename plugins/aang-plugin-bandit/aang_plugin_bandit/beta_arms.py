@@ -53,7 +53,7 @@ class BetaArms:
         return {name: alpha / (alpha + beta) for name, (alpha, beta) in self._counts.items()}
 
     def chances(self) -> dict[str, float]:
-        """The probability of each arm to be drawn next; they sum to one.
+        """The probability that each arm is drawn next; they sum to one.
 
         P(k is largest) = ∫ Π_{j≠k} F_j(x) dF_k(x), on a grid of 1,024 intervals.
         """

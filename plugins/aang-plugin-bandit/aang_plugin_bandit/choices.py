@@ -14,7 +14,7 @@ OWN = "all"
 SHARE = "end-task-weight"
 """Stage of W_λ, a factor for every end-task weight that can be chosen."""
 LEVEL: Factor = ("level", "any round")
-"""W_0, what any round gains at this time of the training."""
+"""W_0, the gain of any round at this time of the training."""
 
 
 @dataclass(frozen=True)

@@ -192,7 +192,7 @@ class Gains:
         return gain / usual if usual > 0 else 0.0
 
     def state_dict(self) -> dict[str, float]:
-        """The weighted sum of the squared gains, and of their weights."""
+        """The weighted sum of the squared gains, and the sum of the weights."""
         return {"squares": self._squares, "count": self._count}
 
     def load_state_dict(self, state: Mapping[str, float]) -> None:

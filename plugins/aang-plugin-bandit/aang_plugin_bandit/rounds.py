@@ -28,7 +28,7 @@ class ScoredRounds(Weighter):
         self._last: dict[str, Any] = {}
 
     def score_before(self, bench: Workbench) -> float:
-        """The dev score that the last round has left, or that of the model at the start.
+        """The dev score after the last round, or that of the model at the start.
 
         Raises:
             AangError: it is not finite.

@@ -88,15 +88,14 @@ class Infill:
                 continue
             run = [place for place in places if ordinary[place]]
             special = [place for place in places if not ordinary[place]]
-            # A text takes its draws from those of its own places, so that texts do not matter to
-            # each other.
+            # A text uses the draws at its own places, so that texts do not affect each other.
             spans = self._spans([lengths[place] for place in run])
             own = [key for place in run for key in keys[2 * place : 2 * place + 2]]
             slots = _with_special(filled(run, spans, own), special)
             yield from ((place, mask, True) for place, mask in slots)
 
     def _spans(self, lengths: list[int]) -> list[int]:
-        """The first of these lengths that together cover the share of a text of as many tokens."""
+        """The first of these lengths, one per token of a text, that cover the share of it."""
         left = math.ceil(self.rate * len(lengths))
         spans = []
         for length in lengths:
@@ -113,7 +112,7 @@ def filled(run: list[int], spans: list[int], keys: list[float]) -> Iterator[tupl
     Args:
         run: the places of the text.
         spans: lengths of the spans.
-        keys: a random number for each token that is left, and before these for each span.
+        keys: a random number for each span, then for each token that is left.
     """
     slots = [*spans, *[None] * (len(run) - sum(spans))]
     order = sorted(range(len(slots)), key=keys.__getitem__)

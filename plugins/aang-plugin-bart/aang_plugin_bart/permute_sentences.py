@@ -9,7 +9,7 @@ from aang_core import Corruption, Vocabulary, select_tokens, sentence_starts
 class PermuteSentences:
     """The sentences of a text come in random order (BART, section 2.2, "sentence permutation").
 
-    Sentences end with a full stop, a question mark or an exclamation mark. Of a row with two texts,
+    Sentences end with a full stop, a question mark or an exclamation mark. In a row with two texts,
     each keeps its sentences. Special tokens within a text, such as the unknown token, move with
     their sentence. 15% of the tokens are selected, as by ``no-op``, and move with theirs.
 
@@ -34,7 +34,7 @@ class PermuteSentences:
         # Every token has the key of the first token of its sentence.
         first = place.masked_fill(~starts, 0).cummax(dim=1).values
         key = torch.rand(ids.shape, generator=generator).gather(1, first)
-        # A token between texts comes before the one that follows it, which is sorted for itself.
+        # A token between texts comes before the text that follows it, which is sorted by itself.
         parts = vocabulary.parts_texts(ids, ordinary)
         text = parts.cumsum(dim=1)
         origin = key.masked_fill(parts, -1.0).argsort(dim=1, stable=True)

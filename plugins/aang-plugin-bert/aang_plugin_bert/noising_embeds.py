@@ -14,14 +14,14 @@ from aang_core import (
 from aang_plugin_bert.selection import selection_rate
 
 _START = 0.1
-"""Length of the random noise at which the gradient is taken, as a part of that of the noise."""
+"""The gradient is taken at the random noise times this factor."""
 
 
 class NoisingEmbeds:
     """Noise on the embeddings of the ordinary tokens; their ids stay (AANG, Figure 2).
 
     The paper names this transform and does not define it. Here the noise is Gaussian, or
-    adversarial: as long, in the direction in which the objective's loss rises most. With the
+    adversarial: just as long, in the direction in which the objective's loss rises most. With the
     outputs ``end-task`` and ``denoise`` that is the fast gradient method of Miyato et al. (2017,
     equation 5), taken near the clean text instead of at it; with ``consistency`` it is virtual
     adversarial training (Miyato et al., 2018, section 3.3, one power iteration), whose gradient is

@@ -261,9 +261,9 @@ def _quotas(sizes: Mapping[str, int], wanted: int) -> dict[str, int]:
 class UnlabelledParagraphs:
     """The comments in the sources of the eight packages, without the packages' names.
 
-    The docstrings of these packages are all in the task, most of them in test. Their comments speak
-    of the same things. Those that are also in dev or test are left out. They are read each time
-    that they are iterated over.
+    The docstrings of these packages are all in the task, most of them in test. Their comments are
+    about the same things. Those that are also in dev or test are left out. They are read anew in
+    each iteration.
 
     Args:
         task: the demo task.

@@ -1,9 +1,9 @@
 """The task ``word-order``: is a sentence as it was written, or are the words inside it shuffled?
 
 The sentences are from the documentation of the demo's eight packages, which the shipped encoder was
-not pre-trained on. A bag of words is the same in any order, so TF-IDF sees little here, where on
-the demo it is ahead. The first and the last word stay in place: a capital letter or a full stop in
-the middle would give the shuffled ones away.
+not pre-trained on. A bag of words is the same in any order, so TF-IDF, which is ahead on the
+demo, sees little here. The first and the last word stay in place: a capital letter or a full stop
+in the middle would give the shuffled ones away.
 """
 
 import re

@@ -124,7 +124,7 @@ class LanguageModel:
         """Texts drawn with ``seed``; the state of torch's own generators does not change.
 
         Args:
-            originals: what a masked model rewrites, one after the other.
+            originals: the texts that a masked model rewrites, one after the other.
             settings: how to sample.
             seed: of the draws.
 
@@ -176,7 +176,7 @@ class LanguageModel:
         return ids
 
     def _rewritten(self, originals: Sequence[str], settings: Sampling) -> Tensor:
-        """Token ids ``[B, T]`` of texts of which the model has sampled every token."""
+        """Token ids ``[B, T]`` of texts in which the model has sampled every token."""
         mask = self.tokenizer.mask_token_id
         if mask is None:
             raise ModelError(f"neural-lm.model {self.name}: its tokenizer has no mask token")
@@ -244,7 +244,7 @@ def train_small_lm(
     for _ in range(steps):
         chosen = torch.randint(len(rows), (_ROWS,)).tolist()
         labels = pad_sequence([rows[i] for i in chosen], True, _IGNORED)
-        # A causal model sees no later token, so that it does not matter what padding is.
+        # A causal model sees no later token, so the padding id does not matter.
         logits = model(input_ids=labels.masked_fill(labels == _IGNORED, end)).logits[:, :-1]
         loss = cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), ignore_index=_IGNORED)
         loss.backward()

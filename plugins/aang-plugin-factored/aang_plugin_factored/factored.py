@@ -92,7 +92,7 @@ class Factored(StepwiseWeighter):
         self._lr = number_option("weighter option lr", lr, low=0)
         self._end_task_lr = number_option("weighter option end_task_lr", end_task_lr, low=0)
         if not self._lr and not self._end_task_lr:
-            # Weights that do not move need not be measured for.
+            # Weights that do not move need no signals.
             self.signals = frozenset()
         if free not in ("always", "drawn"):
             raise ConfigError(f"weighter option free is {free!r}; give always or drawn")

@@ -22,7 +22,7 @@ _BOTH: Mapping[str, Any] = {
     "head_weight_decay": 0.1,
     "share_decoder": False,
 }
-"""What that code sets for both alike.
+"""The options that the code sets for both.
 
 Signals are measured in every step, and the weights learn after every third from the mean of three
 (``step_meta_every``). The budget there is 150 epochs, 150 ⌊⌊N / b⌋ / 4⌋ steps for N texts of the
@@ -31,7 +31,7 @@ ten times as much in-domain text.
 """
 
 _WEIGHTS: Mapping[str, Any] = {"lr": 1.0, "end_task_lr": 0.1, "scaling": "released"}
-"""Of the rates in appendix D those that tables 5 and 6 share; the grid ``paper-td`` has more."""
+"""The rates of appendix D that tables 5 and 6 share; the grid ``paper-td`` has more."""
 
 _PAIRS: Mapping[str, Any] = {"random-factorized": {"pairs": 0.6}}
 """The code keeps pairs of tokens at random, where the paper has an order."""
@@ -56,7 +56,7 @@ AANG_TD_ED: Mapping[str, Any] = {
 
 
 def _with(recipe: Mapping[str, Any], factored: Mapping[str, Any], **options: Any) -> dict[str, Any]:
-    """A recipe with other options, of which ``factored`` are those of its weighter."""
+    """A recipe with some options replaced; ``factored`` are those of its weighter."""
     sets = {**recipe["set"], "factored": {**recipe["set"]["factored"], **factored}}
     return {**recipe, **options, "set": sets}
 
@@ -75,4 +75,4 @@ HYPERPARTISAN_TD: Mapping[str, Any] = _with(
     steps=600,
     metric="accuracy",
 )
-"""Appendix D has the 64 and the 8, and the code the 128 rows; 515 texts make 600 steps."""
+"""Appendix D gives the 64 and the 8, and the code the 128 rows; 515 texts make 600 steps."""

@@ -23,8 +23,8 @@ class ForkMerge(Weighter):
     for Δt steps. The merged model is Σ_b Λ_b θ_b, with the Λ in the simplex that has the best dev
     score. With one auxiliary task, Λ is searched on a line. With more, the search is greedy, as in
     Algorithm 3 (appendix A.2): it starts from the best branch and adds the others in the order of
-    their scores, each with the share that scores best. Algorithm 3 adds a branch with the mean
-    weight of those before at most; here every share is tried.
+    their scores, each with the share that scores best. Algorithm 3 adds a branch with at most the
+    mean weight of those before; here every share is tried.
 
     A branch b has the loss ½ L_E + ½ L_k, which has the direction of the paper's L_E + L_k. Each
     branch starts with a fresh optimiser.
@@ -85,7 +85,7 @@ class ForkMerge(Weighter):
         sampled = bench.sample(self._sample_size)
         branches: list[dict[str, float]] = [{self._end_task: 1.0}]
         branches += [{self._end_task: 0.5, name: 0.5} for name in sampled]
-        # The last round of a run shares what is left of it.
+        # In the last round of a run, the branches share the steps that are left.
         steps = min(self._steps, max(bench.steps_left // len(branches), 1))
         updates = [bench.trial(b, steps=steps, offload=self._offload) for b in branches]
         merge = Merge(bench, updates, self._parts, self._dev_rows)
@@ -124,7 +124,7 @@ class Merge:
 
     Args:
         bench: the workbench, at the point where the branches began.
-        updates: what each branch has changed.
+        updates: the update of each branch.
         parts: number of equal parts that shares are multiples of.
         rows: number of dev rows to score; None for all.
 
@@ -166,7 +166,7 @@ class Merge:
 
 
 def _mixed(shares: Sequence[float], branch: int, share: float) -> list[float]:
-    """The shares after ``branch`` has been given one, and the others what it leaves."""
+    """The shares if ``branch`` gets ``share``, and the others what it leaves."""
     mixed = [(1 - share) * s for s in shares]
     mixed[branch] = share
     return mixed

@@ -33,7 +33,7 @@ class TapWeight(Weighter):
     λ, where the paper differentiates an argmin; and ∂ω*/∂θ* is taken for the identity, which it is
     for a strong proximal term, where the paper solves a linear system with second derivatives.
 
-    With a single objective λ = 1, and what remains is to pre-train and fine-tune in turns.
+    With a single objective λ = 1, and rounds only pre-train and fine-tune in turns.
 
     Args:
         end_task: the end task's card.

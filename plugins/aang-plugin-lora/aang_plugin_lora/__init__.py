@@ -3,9 +3,9 @@
 =============  ================================================================================
 module         what it holds
 =============  ================================================================================
-hooks          the options, and what they make of an encoder that has been loaded
+hooks          the options, and how they change a loaded encoder
 adapters       LoRA (Hu et al., ICLR 2022), through peft
-frozen_layers  which parameters the first layers to be trained read, and so are frozen
+frozen_layers  which parameters the first trained layer depends on, and so are frozen
 =============  ================================================================================
 
 Nothing is imported here, so that listing plug-ins loads neither torch nor peft.

@@ -26,7 +26,7 @@ class LoraSettings:
     """Options of the adapters.
 
     An adapted layer computes W·x + (α/r)·B·A·x with W fixed. A starts at random and B at zero, so
-    that the encoder starts as it was (Hu et al., section 4.1).
+    that the encoder starts unchanged (Hu et al., section 4.1).
 
     Attributes:
         rank: r, the rank of B·A.
@@ -117,7 +117,7 @@ class Adapters(TrainedPart):
             self._config,
             modules_to_save=sorted(parts),
             inference_mode=True,
-            # Nobody else has a folder of this machine.
+            # A folder of this machine means nothing elsewhere.
             base_model_name_or_path=None if Path(source).exists() else source,
         ).save_pretrained(
             str(folder),

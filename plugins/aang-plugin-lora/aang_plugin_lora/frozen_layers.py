@@ -13,7 +13,7 @@ from aang_core import ModelError
 def freeze_layers(body: EncoderBody, count: int) -> TrainedPart:
     """Stop training the embeddings and the first ``count`` layers.
 
-    Frozen is whatever the first trained layer reads: word embeddings, their norm and projection,
+    This freezes whatever the first trained layer reads: word embeddings, their norm and projection,
     position biases that all layers share, and the layers before it. So a forward pass through
     these records nothing for a backward pass, and no gradient reaches them.
 
@@ -22,8 +22,8 @@ def freeze_layers(body: EncoderBody, count: int) -> TrainedPart:
         count: the number of layers; with 0, the embeddings alone are frozen.
 
     Raises:
-        ModelError: there are not more layers than ``count``, the layers share their parameters, or
-            they cannot be told apart.
+        ModelError: ``count`` is not below the number of layers, the layers share their parameters,
+            or they cannot be told apart.
     """
     layers = layers_of(body)
     if layers is None:

@@ -1,4 +1,4 @@
-"""The options about which part of an encoder is trained, and what they make of it."""
+"""The options for which part of an encoder is trained, and how they change it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ def aang_register_options(register: RegisterOption) -> None:
 
 @hookimpl
 def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
-    """Refuse to fix weights that have learned nothing."""
+    """Refuse to freeze random weights."""
     for option in ("lora", "freeze_layers"):
         for made in ("from_scratch", "allow_missing_weights"):
             if options[option] is not None and options[made]:

@@ -9,7 +9,7 @@ from torch import Tensor
 from aang_core import TaskCard, Weighter, Workbench, number_option, sample_size_option
 
 MOST_STEPS = 1000
-"""Most steps of projected gradient descent; a few dozen suffice for a few tasks."""
+"""The most steps of projected gradient descent; a few dozen suffice for a few tasks."""
 
 
 class CAGrad(Weighter):
@@ -125,10 +125,10 @@ def _minimise(unit: Tensor, linear: Tensor, radius: float, start: Tensor) -> Ten
 
 
 def _polished(unit: Tensor, linear: Tensor, radius: float, w: Tensor) -> Tensor:
-    """A few of Newton's steps among the weights that are not zero.
+    """A few Newton steps on the weights that are not zero.
 
-    Values of the function tell w to eight digits only, because it is flat at its minimum. With the
-    rest, processes that differ in the last digit of a gradient stay together.
+    The function's values determine w to eight digits only, because it is flat at its minimum. With
+    more digits, processes that differ in the last digit of a gradient stay together.
     """
     support = w > 1e-6
     m, a, x = unit[support][:, support], linear[support], w[support]

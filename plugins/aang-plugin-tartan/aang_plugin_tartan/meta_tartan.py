@@ -52,7 +52,7 @@ class MetaTartan(StepwiseWeighter):
         n: int | None = None,
     ) -> None:
         self._end_task = end_task.name
-        # A.3 starts all at 1/(n + 1). A softmax does not see what all logits have in common.
+        # A.3 starts all at 1/(n + 1); a common offset does not change the softmax.
         self._logits = {card.name: 0.0 for card in (end_task, *auxiliaries)}
         self._lr = number_option("weighter option lr", lr, low=0)
         # The paper trains every task in every step. Sampling is AANG's addition (its section 5)

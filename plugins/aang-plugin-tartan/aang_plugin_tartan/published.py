@@ -11,7 +11,7 @@ MT_TARTAN: Mapping[str, Any] = {
     "weighter": "static",
     "max_length": 512,
     "batch_size": 128,
-    # For META-TARTAN alone, but here, too, so that all rows are scaled together.
+    # Only META-TARTAN uses it; it is here so that all rows are scaled together.
     "dev_batch_size": 128,
     # A batch as large as the end task's for each of the two auxiliary tasks.
     "aux_batch_size": 256,
@@ -57,4 +57,4 @@ ONE_TASK_GRID: Mapping[str, tuple[Any, ...]] = {
     "head_lr": (1e-3, 1e-4, 5e-5),
     "lr": (1e-4,),
 }
-"""Of AANG's baselines with one auxiliary task, whose only weight is λ_e."""
+"""For AANG's baselines with one auxiliary task, whose only weight is λ_e."""

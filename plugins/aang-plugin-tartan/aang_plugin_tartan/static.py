@@ -20,7 +20,7 @@ class Static(StepwiseWeighter):
     """Fixed weights: MT-TARTAN (TARTAN, section 3.1) and AANG's Static Multitask-TD (section 7.3).
 
     The first trains all objectives with λ_e = 1/(n + 1), which is the default. The second samples n
-    of them each step, with weight 1/n each; λ_e = 0.5 is that of its code, the section names none.
+    of them each step, with weight 1/n each; λ_e = 0.5 is that of its code; the section names none.
 
     L_total = λ_e L_E + (1 − λ_e) Σ_k w_k L_k, with the w_k normalised over the objectives of the
     step. The weighter measures no signals, so a step costs as much as a plain multitask step.

@@ -24,7 +24,7 @@ class Label(Output):
         return heads.classification()
 
     def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
-        """``label``: ``[B]`` int64 classes, or what the end task's rows or tokens have instead.
+        """``label``: ``[B]`` int64 classes, or the labels that the end task's rows or tokens have.
 
         Raises:
             PluginError: the data provides labels but its examples have none.

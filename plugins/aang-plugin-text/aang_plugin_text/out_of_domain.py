@@ -101,7 +101,7 @@ def _lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str, bool]]:
     skipped, blank = ReadReport(), 0
     try:
         for count, (line, where) in enumerate(read_text_lines(path, skipped), start=1):
-            # Lines that cannot be read are numbered like blank ones, but they part nothing.
+            # Lines that cannot be read are numbered like blank ones, but they separate nothing.
             before, blank = blank, int(where.rpartition(":")[2]) - count - skipped.counts.total()
             yield line, where, count > 1 and blank > before
     finally:

@@ -1,4 +1,4 @@
-"""The option that names trackers, and what watches a training for them."""
+"""The option that names trackers, and the observer that passes scalars on to them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ def aang_register_options(register: RegisterOption) -> None:
 
 @hookimpl
 def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
-    """Refuse a tracker that is not there before hours of training, not after them."""
+    """Refuse an unavailable tracker before hours of training, not after them."""
     if options["log"]:
         from aang_plugin_tracking.trackers import check_trackers
 

@@ -64,7 +64,7 @@ class Tracker:
 
     def close(self) -> None:
         """Write everything that is still buffered."""
-        # Not end_training, which also takes the processes' group apart: they go on with it.
+        # Not end_training, which also destroys the process group, which is still in use.
         with writing(self._place):
             for tracker in self._accelerator.trackers:
                 tracker.finish()

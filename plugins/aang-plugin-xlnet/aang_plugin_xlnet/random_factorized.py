@@ -17,7 +17,7 @@ class RandomFactorized:
         pairs: instead of an order, keep each pair of tokens independently with this probability.
             The code released with AANG does so with 0.6, with one mask for all rows of a batch, in
             which the first token is like any other and padding is seen. Here every row has its own
-            mask and nobody sees padding. The diagonal is removed; the first token still sees the
+            mask and no token sees padding. The diagonal is removed; the first token still sees the
             whole row.
 
     Raises:

@@ -28,7 +28,7 @@ class Burden:
     Attributes:
         seconds: the time that it takes, at best.
         heavy: the heavy packages that it imports.
-        error: what a new process said that could not load it; empty if it could.
+        error: the output of a new process that could not load it; empty if it could.
     """
 
     seconds: float
@@ -62,12 +62,12 @@ class Alone:
 
     @property
     def primitives(self) -> list[Primitive]:
-        """What it registers for the stages and as weighters."""
+        """The primitives of stages and the weighters that it registers."""
         return [p for p in self.plugins.registry.primitives() if p.origin in self.origins]
 
     @cached_property
     def burden(self) -> Burden:
-        """Measured in processes of their own, since torch may already be imported in this one."""
+        """Measured in separate processes, since torch may already be imported in this one."""
         found = self._measured()
         for _ in range(2):
             if found.seconds > SLOW and not found.heavy:
@@ -104,7 +104,7 @@ def load_alone(plugin: str) -> Alone:
         UnknownNameError: no such plug-in is installed.
     """
     local = (plugin,) if plugin.endswith(".py") else ()
-    # Nothing is loaded here: the core alone, and a list of all others. The environment may name
+    # This loads only the core, and lists all others. The environment may name
     # this file and others, of which the last would be taken for it.
     environ = {name: os.environ[name] for name in os.environ if not local or name != LOAD_VARIABLE}
     found = load_plugins(local=local, only=(), environ=environ)

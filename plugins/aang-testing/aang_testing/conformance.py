@@ -66,8 +66,8 @@ def checks_of_each(plugins: Sequence[str], options: Options | None = None) -> li
 
     Args:
         plugins: each as :func:`checks_of` takes it.
-        options: options to check their primitives and weighters with, by their names. Every plug-in
-            gets those of what it registers.
+        options: options to check their primitives and weighters with, by name. Each plug-in gets
+            those of what it registers.
 
     Raises:
         UnknownNameError: one of them is not installed.
@@ -107,7 +107,7 @@ def warnings_of(plugin: str) -> list[str]:
 
 def _checks(alone: Alone, options: Options) -> Iterator[Check]:
     for record in alone.records:
-        # Those of a distribution with several entry points name them.
+        # Checks of a distribution with several entry points name theirs.
         point = f"{record.origin.entry_point}: " if alone.records[1:] else ""
         yield Check(
             f"{point}it loads",

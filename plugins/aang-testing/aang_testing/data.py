@@ -27,7 +27,7 @@ _WORDS = ("alpha", "beta", "gamma", "delta")
 def check_data(data: Data, provides: Iterable[str] = ()) -> None:
     """Check ``data`` on a small task with unlabelled, in-domain and generic text.
 
-    If it is to be read as a stream, its ``buffer`` not None, the stream is checked, too.
+    If its ``buffer`` is not None, its stream is checked, too.
 
     Args:
         data: the primitive.

@@ -32,8 +32,7 @@ PROPERTY = settings(
 def expect_json(value: Any, what: str) -> str:
     """Expect values that JSON keeps as they are, and return the JSON."""
     try:
-        # In the order of its keys, as a checkpoint saves it: the order of a sum changes its last
-        # digit.
+        # Keys keep their order, as in a checkpoint: the order of a sum changes its last digit.
         text = json.dumps(value, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ContractError(f"{what}: expected JSON values, got {value!r} ({error})") from error

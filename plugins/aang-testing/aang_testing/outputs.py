@@ -23,8 +23,8 @@ from aang_testing.rows import SINGLE, corrupted_rows, selected_rows
 def check_output(output: Output, labelled: bool = True, kind: str = SINGLE) -> None:
     """Check ``output`` on rows with and without prediction targets.
 
-    An output with several views receives each row as often. If an output couples rows, the loss of
-    a row may depend on others.
+    An output with several views receives each row once per view. If an output couples rows, the
+    loss of a row may depend on others.
 
     Args:
         output: the primitive.
@@ -41,7 +41,7 @@ def check_output(output: Output, labelled: bool = True, kind: str = SINGLE) -> N
     expect(first is not second, "a second call of head", "a new module", "the same one")
     views = len(output.views)
     rows = selected_rows(labelled, views, kind)
-    # In half precision losses are, and counts must not be, of another dtype.
+    # In half precision, losses have another dtype, and counts must not.
     hidden = torch.zeros((*rows.original.shape, HIDDEN_SIZE), dtype=torch.bfloat16)
     with torch.autocast("cpu", torch.bfloat16):
         check_losses(output.losses(first, hidden, output.targets(rows)), hidden)

@@ -98,10 +98,10 @@ def corrupted_rows(
 ) -> CorruptedRows:
     """Rows after some transform, with any share of tokens selected, from none to all.
 
-    Of the selected tokens some are masked, some replaced and some kept. One row in four, at random,
+    Some selected tokens are masked, some replaced and some kept. One row in four, at random,
     has no target at all. Half of the batches have deleted, inserted and moved tokens, too. With
-    ``labelled``, the rows have labels as an end task of this ``kind`` has them: of three classes,
-    or numbers. Each row has ``views`` views, all first views before all second ones.
+    ``labelled``, the rows have the labels of an end task of this ``kind``: of three classes, or
+    numbers. Each row has ``views`` views, all first views before all second ones.
     """
     return _corrupted(
         draw(token_rows()).repeated(views),
@@ -146,7 +146,7 @@ def _corrupted(
     views: int,
     kind: str,
 ) -> CorruptedRows:
-    """Select this part of the tokens, in this part of the rows, and corrupt them."""
+    """Select ``rate`` of the tokens, in ``of_rows`` of the rows, and corrupt them."""
     selected = rows.ordinary & (torch.rand(rows.ids.shape, generator=generator) < rate)
     random_ids = torch.randint(MASK + 1, VOCABULARY.size, rows.ids.shape, generator=generator)
     selected &= torch.rand((len(rows.ids), 1), generator=generator) < of_rows

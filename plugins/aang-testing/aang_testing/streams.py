@@ -9,7 +9,7 @@ from aang_core.objectives.stages import Data, DataContext, Example, TextStream
 from aang_testing.expectation import expect_json, only_generator_draws
 
 MOST = 200
-"""Most texts of a pass that are read: a corpus of its own may be of any size."""
+"""The most texts to read in a pass: a plug-in's own corpus may have any size."""
 
 
 def read_stream(data: Data, context: DataContext, texts: int) -> list[Example]:

@@ -43,14 +43,14 @@ class RecordingWorkbench:
         auxiliaries: names of the auxiliary tasks.
         seed: seed of the samples and the generator, and of the signals if ``measure`` is None.
         measure: makes the signals of a step; None for :meth:`random_signals`.
-        measure_every: return signals only every m-th step, as with ``--meta-every m``.
+        measure_every: return signals only every this many steps, as ``--meta-every`` does.
         draws_per_step: number of draws that make up a step.
         score: makes the answer of :meth:`dev_score` from the coefficients of the last step; None
             for a random number.
         gradient: makes the gradient of a task, by name, as a list of a few numbers; None for random
             vectors of eight numbers.
         skip_every: let every n-th call of :meth:`gradients` return None, as ``--on-nan skip`` does
-            for gradients that are not finite; None for none of them.
+            for gradients that are not finite; None to skip none.
         steps: optimiser steps of the run, which steps, descents and trials use up.
 
     Attributes:
