@@ -95,7 +95,7 @@ class Infill:
             yield from ((place, mask, True) for place, mask in slots)
 
     def _spans(self, lengths: list[int]) -> list[int]:
-        """The first of these lengths, one per token of a text, that cover the share of it."""
+        """The first lengths that cover the share of a text; ``lengths`` has one for each token."""
         left = math.ceil(self.rate * len(lengths))
         spans = []
         for length in lengths:

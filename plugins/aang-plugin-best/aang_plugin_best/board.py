@@ -1,4 +1,4 @@
-"""What every candidate predicted for rows that it was not trained on, and who is ahead."""
+"""Every candidate's predictions for rows that it was not trained on, and which one is ahead."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Logits = NDArray[np.float32]
 
 @dataclass
 class Predictions:
-    """What one candidate predicted with one seed.
+    """The predictions of one candidate with one seed.
 
     Attributes:
         steps: the training steps after which it predicted, ascending, ``[E]``; 0 for a
@@ -121,7 +121,7 @@ class Board:
         return float(found[self.metric])
 
     def logits(self, name: str, seed: int) -> Logits:
-        """Out-of-fold logits ``[N, C]``, each fold's after the steps that are best on others."""
+        """Out-of-fold logits ``[N, C]``, each fold's after the steps best on the other folds."""
         of, folds = self.found[name][seed], self.rows.folds
         result: Logits = of.logits[-1].copy()
         for k in np.unique(folds[of.rows]):

@@ -249,7 +249,7 @@ def open_classifier(
 
 
 def open_model(source: Path, device: torch.device, trust_remote_code: bool = False) -> Together:
-    """Open what was deployed: a plain Hugging Face folder, or several members.
+    """Open a deployed model: a plain Hugging Face folder, or several members.
 
     Raises:
         AangError: it cannot be loaded.

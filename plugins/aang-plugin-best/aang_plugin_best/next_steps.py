@@ -34,10 +34,10 @@ def next_steps(
     model: Together,
     probabilities: Probabilities,
 ) -> dict[str, Any]:
-    """Find the errors, the doubtful labels and the texts to label next, and write the files.
+    """Find errors, doubtful labels, texts to label next and the learning curve; write the files.
 
     Args:
-        search: what was asked for.
+        search: the search.
         race: has ended; its remaining time goes to the unlabelled texts and the learning curve.
         rows: those that the chosen candidate has predicted.
         chosen: the chosen candidate.

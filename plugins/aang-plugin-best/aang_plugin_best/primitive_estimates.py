@@ -43,7 +43,7 @@ class Estimates:
     Attributes:
         space: the space that sets are drawn from.
         sets: the sets with outcomes.
-        mean: of c, the primitives and the sets, ``[1 + P + M]``.
+        mean: of c, β and u, ``[1 + P + M]``.
         covariance: of the same.
     """
 

@@ -130,7 +130,7 @@ def _written(given: GivenData, root: Path, group: str | None) -> dict[str, Any]:
 
 
 class AangBest(TextEstimator):
-    """Searches as ``aang best`` does, as scikit-learn expects of a classifier.
+    """The search of ``aang best`` as a scikit-learn classifier.
 
     Args:
         minutes: How long a fit may take.
@@ -272,8 +272,8 @@ class AangBest(TextEstimator):
         return np.where(shares.max(axis=1) >= self._model.answer_at, found, "")
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
-        """The accuracy of the most probable classes, as ``aang evaluate`` counts, whatever
-        ``answer_at`` leaves empty.
+        """The accuracy of the most probable classes, as ``aang evaluate`` counts, including
+        those that ``answer_at`` leaves empty.
         """
         return float(accuracy_score(y, super().predict(X), sample_weight=sample_weight))
 

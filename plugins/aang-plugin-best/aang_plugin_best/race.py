@@ -66,7 +66,7 @@ class Candidate:
         return self.is_fitted and self.entry.cost == 0
 
     def fitted(self, config: TrainConfig, texts: Any, labels: Any, model: Any = None) -> Any:
-        """Fit its classifier; a ``model`` from an earlier call is fitted again, without reloading.
+        """Fit its classifier; a ``model`` from an earlier call is fitted again, not rebuilt.
 
         Raises:
             PluginError: the plug-in's code has failed.
@@ -121,7 +121,7 @@ class Race:
 
     Attributes:
         board: the predictions.
-        runs: what starts trainings; this process has locked their folder.
+        runs: starts trainings; this process has locked their folder.
         registry: where recipes and weighters are looked up.
         clock: the time.
         models: how many models will be trained on all rows, which time is reserved for; also the

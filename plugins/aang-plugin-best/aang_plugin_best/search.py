@@ -77,7 +77,7 @@ MINUTES, DEMO_MINUTES = 60.0, 5.0
 
 @dataclass(frozen=True)
 class Asked:
-    """What a search is asked for.
+    """What a search should do.
 
     Attributes:
         options: options of ``aang train`` that all candidates share, those of the data included.
@@ -105,7 +105,7 @@ class Search:
     """A search, ready to begin or to go on.
 
     Attributes:
-        asked: what it is asked for.
+        asked: what it should do.
         config: the options that name the data.
         rows: the labelled rows.
         held_out: examples that the deployed model is scored on at the end: ``test``, and ``dev`` if
@@ -187,7 +187,7 @@ def find_best(
 
     Args:
         search: what to do.
-        runs: what starts trainings, in the folder of the search.
+        runs: starts trainings, in the folder of the search.
         registry: where recipes and weighters are looked up.
         tell: called with each line for people.
 

@@ -74,7 +74,7 @@ class ObjectiveSearch:
     def found(self) -> list[Candidate]:
         """Search, and return the best set as a candidate.
 
-        Empty if time is too short, or if the set is what contrast trains. The results are printed.
+        Empty if time is too short, or if contrast trains the same set. The results are printed.
         """
         if self._measured():
             for number in range(RUNGS):

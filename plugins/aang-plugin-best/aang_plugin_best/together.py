@@ -17,7 +17,7 @@ Probabilities = NDArray[np.float64]
 """``[N, C]``."""
 
 MOST_PICKS = 10
-"""Picks that an ensemble is the mean of; a model may be picked several times."""
+"""The most picks that an ensemble averages; a model may be picked several times."""
 MOST_MODELS = 3
 """Different models in an ensemble: each is trained on all rows, and runs on every text."""
 SURE = 2 / 3

@@ -96,7 +96,7 @@ def await_end_of_others(folder: Path, claim: Claim, grace: float = GRACE_SECONDS
     Args:
         folder: the run folder.
         claim: the claim of this attempt.
-        grace: most seconds to wait.
+        grace: maximum seconds to wait.
     """
     others = claim.holders[:-1]
     unseen = [holder for holder in others if not holder.is_here]

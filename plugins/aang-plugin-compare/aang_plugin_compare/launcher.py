@@ -269,7 +269,7 @@ def options_of_many_runs(
     """Add the options and arguments of a command that trains many runs.
 
     Args:
-        file: what the command calls the file that it reads.
+        file: the name of the file that the command reads, in its help.
         out: the folder of its runs without ``--out`` and without such a file.
         formats: the forms of its table.
     """

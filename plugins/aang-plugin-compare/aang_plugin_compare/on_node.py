@@ -109,9 +109,9 @@ def train(
 def _marking_interrupts(log: Path, attempt: int) -> Iterator[None]:
     """Ask the training to end at every SIGINT, instead of raising KeyboardInterrupt.
 
-    That could end this process while the training still saves its checkpoint, and the training
-    dies with this process. The training looks for the mark, whoever writes it; a
-    signal from here too would be the second one, after which it ends without a checkpoint.
+    That could end this process, and the training with it, while it still saves its checkpoint. The
+    training looks for the mark, whoever writes it; a signal from here too would be the second one,
+    after which it ends without a checkpoint.
     """
 
     def mark(number: int, frame: FrameType | None) -> None:

@@ -137,7 +137,7 @@ class _Planning:
     over: Mapping[str, Any]
 
     def check(self) -> None:
-        """Refuse options where they cannot be given, and grids of no values or of fixed ones."""
+        """Refuse misplaced options, and grid options without values or with a fixed one."""
         common: dict[tuple[str, ...], Mapping[str, Any]] = {("options",): self.given.options}
         common |= {("tasks", name): of for name, of in self.given.tasks.items()}
         own: dict[tuple[str, ...], Mapping[str, Any]] = {("grid",): self.grid}

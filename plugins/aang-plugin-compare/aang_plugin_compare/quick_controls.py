@@ -113,7 +113,7 @@ class QuickControls:
 
     Attributes:
         root: the folder of the comparison.
-        tell: called with a line and False for each result, and a line and True for each failure.
+        tell: called with a line, and False for a result or True for one that failed or is left out.
         trust_remote_code: whether Python code that comes with the model may be run.
         names: the controls.
     """

@@ -25,7 +25,7 @@ from aang_plugin_compare.run_folders import State, remove_checkpoints, run_state
 
 @dataclass(frozen=True)
 class Runs:
-    """The runs of a comparison or a search, and what starts them.
+    """The runs of a comparison or a search, and their launcher.
 
     Attributes:
         root: the folder that holds them, in ``runs``, and their logs and options, in ``logs``.
@@ -86,7 +86,7 @@ class Runs:
                 )
 
     def _data(self, config: TrainConfig) -> str:
-        """The digest of the data that a training would have now; runs of a task share a reading."""
+        """The digest of the data that a training would have now; runs of a task share one read."""
         config = config.model_copy(update={"trust_remote_code": bool(self.after)})
         key = config.model_dump_json(exclude={"out", "recipe", "space", "weighter", "steps", "lr"})
         if key not in self._digests:
@@ -155,7 +155,7 @@ class Runner:
     """Trains the runs that have not finished, several at the same time.
 
     Args:
-        runs: what starts them. This process has locked their folder.
+        runs: starts them. This process has locked their folder.
         ended: called after each run, one call at a time, from the thread that ran it.
         began: called when a run begins to train, from the thread that trains it.
     """

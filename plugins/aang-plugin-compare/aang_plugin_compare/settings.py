@@ -83,7 +83,7 @@ def validated(schema: type[ModelT], value: object, source: Source) -> ModelT:
     try:
         return schema.model_validate(value)
     except ValidationError as error:
-        # An unknown key says more than a missing one that it was meant to be.
+        # An unknown key comes first: it may be the missing one, misspelt.
         first = min(error.errors(include_url=False), key=lambda e: e["type"] != "extra_forbidden")
         location = tuple(part for part in first["loc"] if part != "[key]")
         message = _WORDS.get(first["type"], str(first["msg"]).removeprefix("Value error, "))

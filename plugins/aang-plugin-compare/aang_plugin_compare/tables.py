@@ -45,7 +45,7 @@ class Entry:
         permutation: p value of the permutation test against the baseline, Holm-corrected over the
             table.
         t_test: p value of the paired t-test, corrected in the same way.
-        best: whether its mean score is the best of the task; several are, if shown alike.
+        best: whether its mean score, as shown, is the best of the task; several may tie.
         dev_intervals: the 95% bootstrap interval of each dev score, over the rows of dev; empty if
             not all runs have recorded one.
         test_intervals: the same for test.

@@ -207,7 +207,7 @@ def _theorem(diagnosis: Diagnosis, weights: Mapping[str, float], config: TrainCo
     """The theorem for f_a = Σ w_k f_k, whose Δ and β are at most Σ w_k Δ_k and Σ w_k β_k.
 
     Args:
-        diagnosis: what was measured.
+        diagnosis: the measurements.
         weights: of the end task and the objectives, by name.
         config: the options of the training that the theorem is about.
     """

@@ -60,7 +60,7 @@ class Account:
             Its full name, and whether there is a model of that name.
 
         Raises:
-            HubError: it is no name on the hub, somebody else's, or taken, or the hub cannot be
+            HubError: it is not a name on the hub, somebody else's, or taken, or the hub cannot be
                 reached.
         """
         full = name if "/" in name else f"{self.user}/{name}"

@@ -140,7 +140,7 @@ def _is_default(options: Mapping[str, Any]) -> bool:
 
 
 def _is_pooled(source: str | None) -> bool | None:
-    """Whether the encoder's sentence-transformers file says that a text's vector is a mean.
+    """Whether the encoder's pooling file says that a text's vector is the mean of its tokens.
 
     Args:
         source: folder or hub name; None for the demo's encoder.

@@ -75,8 +75,8 @@ def read_unlabelled(
 ) -> UnlabelledText:
     """Check the beginning of the text, hold some of it out, and prepare to read the rest.
 
-    Long texts are cut into pieces of ``max_length`` tokens. Of the pieces at the beginning, a tenth
-    is held out, at most 512, together with every other piece of the same text.
+    Long texts are cut into pieces of ``max_length`` tokens. A tenth of the distinct pieces at the
+    beginning is held out, at most 512; pieces with the same text are never trained on.
 
     Args:
         data: the data primitive that reads the text.
@@ -86,7 +86,7 @@ def read_unlabelled(
         batch_size: rows per step.
         seed: the seed of all draws.
         report: collects notes about the text.
-        processes: the processes that read it, each for itself.
+        processes: the processes that read it, each on its own.
 
     Raises:
         DataError: there is less than a batch of text, or the tokenizer does not know its language.
@@ -146,8 +146,8 @@ def _aside(pieces: Sequence[Example], seed: int) -> list[Example]:
 def _count(pieces: Sequence[Example], tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
     """The number of tokens, without special ones, and how many of them are unknown.
 
-    Unknown are the unknown token and, for tokenizers that fall back to bytes, a token that is only
-    a part of a character.
+    Unknown tokens are the unknown token and, for tokenizers that fall back to bytes, tokens that
+    are only a part of a character.
     """
     counts: Counter[int] = Counter()
     for first in range(0, len(pieces), 1000):
@@ -165,7 +165,7 @@ def _count(pieces: Sequence[Example], tokenizer: PreTrainedTokenizerBase) -> tup
 def _check(
     tokens: int, unknown: float, named: str, report: ReadReport, least: tuple[int, int] | None
 ) -> None:
-    """Refuse text in another language, and less of it than a batch.
+    """Refuse text in another language, or less than a batch of text.
 
     Args:
         tokens: the number of tokens.

@@ -11,7 +11,7 @@ class Series:
     Attributes:
         name: its name in the legend.
         x: horizontal coordinates.
-        y: vertical coordinates, as many.
+        y: vertical coordinates, one for each x.
         points: whether to draw single points instead of a line.
         intervals: the ends of an interval around each y, drawn as a bar; none if empty.
     """
@@ -45,7 +45,7 @@ class Point:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """What all charts have.
+    """The fields of every chart.
 
     Attributes:
         key: name of the chart in files and commands.

@@ -9,7 +9,7 @@ from aang_core import DataError
 from aang_plugin_report.charts import Bars
 
 TABLE = "table.json"
-"""The table in a comparison's folder, which shows that it is one."""
+"""The table in a folder, which marks it as a comparison's."""
 
 
 class Row(BaseModel):

@@ -96,7 +96,7 @@ class Trainer(SentenceTransformerTrainer):
 
 
 def tune(config: TrainConfig, texts: list[str], labels: list[int], folder: Path) -> None:
-    """Write an encoder that gives texts of one class similar means, and of two different ones.
+    """Write an encoder whose means are similar for texts of one class, and different otherwise.
 
     It sees every pair once, or as many as ``config.steps`` steps take, with setfit's defaults.
     """

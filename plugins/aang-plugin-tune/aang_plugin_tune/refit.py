@@ -110,7 +110,7 @@ def refit(
     """Train the chosen setting with several seeds and with test data; finished runs are kept.
 
     Args:
-        runs: what starts the runs; this process has locked their folder.
+        runs: starts the runs; this process has locked their folder.
         search: the search.
         chosen: what it has chosen.
         seeds: how many seeds, starting from that of the trials.

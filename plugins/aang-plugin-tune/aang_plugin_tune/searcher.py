@@ -82,7 +82,7 @@ class Searcher:
     """Trains trials until the budget is spent.
 
     Args:
-        runs: what starts the runs; this process has locked their folder.
+        runs: starts the runs; this process has locked their folder.
         search: the search.
         study: its record.
         ended: called with each trial that has ended, one call at a time.
