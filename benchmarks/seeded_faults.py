@@ -294,8 +294,8 @@ FAULTS = (
         "corpora",
         "texts of test are not held out",
         "plugins/aang/aang/corpora/labelled_task.py",
-        'parts = {"dev": self.dev, "test": self.test}',
-        'parts = {"dev": self.dev}',
+        '{"dev": self.dev, "test": self.test}.items()',
+        '{"dev": self.dev}.items()',
         ("tests/training/test_unlabelled.py", "tests/corpora"),
     ),
     Fault(

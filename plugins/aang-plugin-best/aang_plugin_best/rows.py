@@ -214,8 +214,8 @@ def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:
         if lost or not (folds == number).any():
             which = f"class {classes[lost[0]]!r}" if lost else "every row"
             raise DataError(
-                f"--group {group}: a fold would hold all of {which}; the groups are too few or too "
-                "unequal"
+                f"a fold would hold all of {which}; the groups, of equal texts or of --group, are "
+                "too few or too unequal"
             )
     return folds
 

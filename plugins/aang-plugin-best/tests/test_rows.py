@@ -90,6 +90,15 @@ def test_the_files_of_a_fold_hold_all_rows(tmp_path: Path) -> None:
         assert len(parts[1].splitlines()) == np.sum(rows.folds == fold)
 
 
+UNEQUAL: list[dict[str, object]] = [
+    {"text": f"text {number}", "label": label, "g": group}
+    for number, (label, group) in enumerate(
+        zip("aaaaaaaaaabaaabbaabaabaaaaba", "4224444442144401420420422202", strict=True)
+    )
+]
+"""Every row of class b is in one of two small groups."""
+
+
 @pytest.mark.parametrize(
     ("rows", "group", "said"),
     [
@@ -98,6 +107,7 @@ def test_the_files_of_a_fold_hold_all_rows(tmp_path: Path) -> None:
         ([{**row, "g": "same"} for row in many(40)], "g", "2|one group"),
         (many(40), "nothing", "there is no such value"),
         (many(40, "a"), None, "only class is 'a'"),
+        (UNEQUAL, "g", "a fold would hold all of"),
     ],
 )
 def test_what_cannot_be_divided_is_refused(
