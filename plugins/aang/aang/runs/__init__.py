@@ -11,7 +11,7 @@ Public, for commands of plug-ins that read runs or do work like a run:
   :func:`languages_in` reads the languages that another card names.
 - :func:`linear_result` scores a linear model on features of an end task in :data:`LINEAR`, such as
   :func:`tf_idf`; :data:`TF_IDF` and :data:`PENALTIES` are those of every run's control.
-- :func:`shown_score` words a score for people, who read them between 0 and 100.
+- :func:`shown_score` formats a score for people, usually between 0 and 100.
 - :func:`choose_device` returns the device that a run computes on, and :func:`settled_precision`
   the precision.
 - :func:`interruptible` turns SIGINT and SIGTERM into :class:`Interrupted`.

@@ -40,7 +40,7 @@ def check(
     Args:
         config: the run's options.
         registry: everything that plug-ins have registered.
-        resumed: whether an interrupted run goes on.
+        resumed: whether an interrupted run is being resumed.
 
     Returns:
         The device to compute on, and the processes that share the run.
@@ -50,7 +50,7 @@ def check(
             another process.
     """
     device, processes = join(config.device)
-    # A machine may lack what the others have, and these would wait for it.
+    # A machine may lack what the others have, and they would wait for it.
     with processes.all_or_none():
         check_options(config, find_engine(config.gradients, registry), processes)
         check_precision(config.precision, device)
@@ -61,7 +61,7 @@ def check(
 
 
 def settled_precision(config: TrainConfig) -> tuple[int, Precision]:
-    """What a run would compute in on this machine; only the encoder's configuration is read.
+    """The precision a run would use on this machine; reads only the encoder's configuration.
 
     Args:
         config: the run's options.
@@ -78,16 +78,15 @@ def settled_precision(config: TrainConfig) -> tuple[int, Precision]:
 
 
 def prepare(sources: Sources, during: During) -> tuple[Assembly, ReadReport, DataStatistics]:
-    """Load the encoder, read and tokenise all data, make the tasks, and say what there is.
+    """Load the encoder, read and tokenise all data, make the tasks, and announce the summary.
 
     Args:
-        sources: its sources.
-        during: the device, the processes, and who hears of the run.
+        sources: the run's sources.
+        during: the device, the processes, and who is notified.
 
     Returns:
-        The run's options, with the precision that was chosen, model, rows, tasks and weighter; what
-        was noticed in the data so far, from which what is read from now on is apart; and the
-        content of ``data.json``.
+        The assembly, whose options have the chosen precision; the notes on the data read so far, to
+        which later reading adds nothing; and the content of ``data.json``.
 
     Raises:
         AangError: the model, the data or an option cannot be used.
@@ -155,7 +154,7 @@ def untaught_heads(assembly: Assembly, heads: Sequence[nn.Module]) -> str | None
 
     Args:
         assembly: the encoder, and the options that name it and in-domain text.
-        heads: of all objectives.
+        heads: the heads of all objectives.
     """
     if not assembly.model.fresh_language_model:
         return None

@@ -15,14 +15,14 @@ PrecisionChoice = Literal["auto", "fp32", "bf16", "fp16"]
 """Values of ``--precision``."""
 
 _NARROW = 128
-"""Below this width, converting the numbers costs much of what faster products save."""
+"""Below this width, converting numbers costs much of what faster matrix products save."""
 _PRODUCTS = ("amx_bf16", "avx512_bf16", "bf16")
-"""Instructions for products in bf16, as torch calls them; the last one is that of ARM."""
+"""Instructions for bf16 matrix products, by torch's names; the last one is ARM's."""
 _HALF: Mapping[str, torch.dtype] = {"bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def in_effect(choice: PrecisionChoice) -> Precision:
-    """The chosen precision; fp32 for ``auto`` if nobody has settled it, the same on any machine."""
+    """The chosen precision; for an ``auto`` that is not settled, fp32 on any machine."""
     return "fp32" if choice == "auto" else choice
 
 
@@ -31,9 +31,9 @@ def settle_precision(
 ) -> tuple[Precision, str | None]:
     """Decide which precision to compute in.
 
-    ``auto`` goes by what the device has and by the encoder's width, and never by a clock, so one
-    command makes the same choice every time on one machine. Machines differ, so a run records the
-    choice, and a resumed run keeps it. Several processes take bf16 if all of them would.
+    ``auto`` depends on the device and the encoder's width, never on timing, so a command makes the
+    same choice every time on one machine. Machines differ, so a run records the choice, and a
+    resumed run keeps it. Several processes take bf16 if all of them would.
 
     Args:
         choice: what the user asked for.
@@ -68,7 +68,7 @@ def check_precision(choice: PrecisionChoice, device: torch.device) -> None:
     torch would emulate it, many times slower, or compute in fp32 and say nothing.
 
     Raises:
-        ConfigError: it does not.
+        ConfigError: the device does not compute in it.
     """
     if choice in ("auto", "fp32") or _computes_in(choice, device):
         return
@@ -80,11 +80,11 @@ def check_precision(choice: PrecisionChoice, device: torch.device) -> None:
 
 
 def _computes_in(precision: str, device: torch.device) -> bool:
-    """Whether a product in half precision is one, in hardware where that can be asked."""
+    """Whether a matrix product stays in half precision; for bf16 on CUDA, without emulation."""
     if device.type == "cuda" and precision == "bf16":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     with warnings.catch_warnings(), suppress(RuntimeError):
-        # torch warns of a type that it does not know on a device, and goes on in float32.
+        # torch warns about a type that a device does not support, and computes in float32.
         warnings.simplefilter("ignore")
         one = torch.ones(1, 1, device=device)
         with torch.autocast(device.type, _HALF[precision]):
@@ -93,18 +93,18 @@ def _computes_in(precision: str, device: torch.device) -> bool:
 
 
 def gains_by_bf16(device: torch.device, width: int) -> tuple[bool, str]:
-    """Whether a training is faster in bf16, which has three digits only, and why.
+    """Whether training is faster in bf16, which has only three digits, and why.
 
-    On a CPU it takes instructions for products in bf16, without which torch emulates them, and an
-    encoder wide enough. On an AMD EPYC with ``avx512_bf16``, on one core, forward and backward
-    passes of an encoder of two layers are this many times as fast in bf16 as in fp32:
+    On a CPU this needs instructions for bf16 products, which torch otherwise emulates, and a wide
+    enough encoder. On an AMD EPYC with ``avx512_bf16``, on one core, forward and backward passes of
+    an encoder of two layers are this many times as fast in bf16 as in fp32:
 
     ======  ====  ====  ====  ====  ====  ====  ====  ====
     width     64    96   128   192   256   384   512   768
     times   1.37  1.54  1.85  2.07  2.41  2.62  2.88  3.34
     ======  ====  ====  ====  ====  ====  ====  ====  ====
 
-    AMX multiplies faster still. On ARM nothing was measured.
+    AMX multiplies faster still. ARM was not measured.
     """
     if device.type == "cuda":
         supported = torch.cuda.is_bf16_supported(including_emulation=False)
@@ -123,8 +123,8 @@ def gains_by_bf16(device: torch.device, width: int) -> tuple[bool, str]:
 def check_compiler(device: torch.device) -> None:
     """Compile a function of one line, as ``--compile`` does with the encoder.
 
-    Without this, a compiler that is missing or broken is found out at the first step, in the middle
-    of a pass through the model.
+    Without this, a missing or broken compiler would fail the first step, in the middle of a pass
+    through the model.
 
     Args:
         device: the device to compile for.

@@ -17,7 +17,7 @@ def choose_device(name: str) -> torch.device:
     """The device called ``name``, such as ``cpu``, ``cuda`` or ``cuda:1``.
 
     ``auto`` means the accelerator if there is one. If a machine has several, each of its processes
-    uses another one.
+    uses a different one.
 
     Raises:
         ConfigError: there is no such device on this machine, or its processes cannot share it.
@@ -55,12 +55,11 @@ def on_usable_cores(recorded: int | None = None) -> Iterator[str | None]:
     torch knows which cores a process is bound to, but not that a container has a quota.
 
     Args:
-        recorded: the number of threads that the run began with, which it goes on with; None for a
-            new run.
+        recorded: the number of threads that the run began with and must keep; None for a new run.
 
     Yields:
-        A sentence if their number is another one than torch's or, for a run that goes on, than that
-        of a new one; else None.
+        A sentence if the number of threads differs from torch's or, for a resumed run, from that of
+        a new run; else None.
     """
     before = threads = torch.get_num_threads()
     cores, told = cpu_count(), None
@@ -122,6 +121,6 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _first_sentence(error: Exception) -> str:
-    """torch lists every operation and kernel after it."""
+    """The first sentence of a message, after which torch lists every operation and kernel."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].partition(". ")[0].rstrip(".")

@@ -110,12 +110,12 @@ def trained_encoder(
         alone: the weighter that trains the end task alone; here the objective takes its place.
         settings: how long and how fast, from `encoder_settings`.
         checkpointer: its checkpoints, which are deleted at the end of the block.
-        watching: who is told; if its clock has a limit, the learning rates rise and fall over it.
+        watching: the observers; if its clock has a limit, the learning rates rise and fall over it.
         processes: the processes that share the training.
 
     Yields:
-        What result files say of the training: steps and rows, and each held-out score before and
-        after it.
+        The training's fields in result files: steps, rows, and each held-out score before and after
+        it.
 
     Raises:
         Interrupted: somebody asked to stop; a checkpoint has been written.
@@ -126,7 +126,7 @@ def trained_encoder(
 
     @cache
     def scores(step: int) -> Mapping[str, float]:
-        """Held-out scores of the current state, which is that after ``step``."""
+        """Held-out scores of the current state, the one after ``step``."""
         return held_out_scores(passes, rows, seed=settings.seed)
 
     before = scores(0)
@@ -285,7 +285,7 @@ def pretrain(
 
 
 def _got_worse(stage: str, before: float, after: float) -> str:
-    """The note of a stage after which held-out text is less likely; empty if it is not."""
+    """A note if the stage made held-out text less likely; otherwise empty."""
     if after >= before:
         return ""
     return (

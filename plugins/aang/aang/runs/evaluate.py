@@ -143,7 +143,7 @@ def intervals_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> dict[st
     """How far each score may be off because these rows are few: 95% bootstrap intervals.
 
     The percentiles of 1,000 resamples of the rows (fewer of more than 20,000 rows), the same in
-    every call. That a model was chosen by its score on these rows is not in the interval.
+    every call. They do not allow for a model that was chosen by its score on these rows.
 
     Args:
         task_type: the kind of end task.
@@ -151,7 +151,7 @@ def intervals_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> dict[st
         logits: what the model computes for them.
     """
     rows, generator = len(labels), torch.Generator().manual_seed(0)
-    # Of so many rows that it would take long, the interval is narrow anyway.
+    # With many rows, resampling takes long and the interval is narrow anyway.
     count = max(RESAMPLES // 10, min(RESAMPLES, MOST_DRAWN // rows))
     found = []
     for resamples in torch.arange(count).split(max(1, _NUMBERS_AT_ONCE // rows)):

@@ -54,7 +54,7 @@ def measure(trainer: Trainer, memory_bytes: Callable[[], int]) -> Expected:
 
 
 class _EnoughError(AangError):
-    """Enough steps are measured."""
+    """Enough steps have been measured."""
 
 
 class _FirstSteps:
@@ -86,7 +86,7 @@ class _FirstSteps:
             raise _EnoughError("enough steps are measured")
 
     def counted(self) -> tuple[int, float]:
-        """The number of steps that count, and their seconds; the first ones do not if possible."""
+        """The number of counted steps, if possible without the first ones, and their seconds."""
         last = max(self._times)
         earlier = [step for step in self._times if step < last] or [last]
         first = min((s for s in earlier if s >= NOT_COUNTED), default=max(earlier))

@@ -196,7 +196,7 @@ def record_model(folder: RunFolder, model: str) -> None:
 
 
 def check_model(run: Path, model: Path) -> None:
-    """Refuse a model that is not the one that the run has saved.
+    """Refuse a model that is not the one the run saved.
 
     Args:
         run: the run folder. Without its file of checksums, everything passes.

@@ -1,9 +1,9 @@
 """What the numbers of a run depend on: recorded when it begins, compared when it is resumed.
 
-``inputs.json`` has a digest of it, ``train_rows.json`` the rows that were drawn, and
+``inputs.json`` has options, digests and versions, ``train_rows.json`` the drawn rows, and
 ``plugins.json`` the plug-ins. Data, encoder, objectives and options must be the same, or the result
-would be that of neither the old nor the new ones. Other versions, devices and numbers of processes
-change rounding and draws, and are notes. The number of threads is restored.
+would belong to neither version. Other versions, devices and numbers of processes change rounding
+and draws, and are noted. The number of threads is restored.
 """
 
 import hashlib
@@ -38,14 +38,14 @@ from aang_core.tasks.processes import Processes
 _FREE = {*NAMES_OF_SOURCES, "out", "on_nan", "checkpoint_every", "device", "save_memory"}
 """Options that numbers do not depend on, and those that only say where something is read from.
 
-Options of plug-ins say themselves whether numbers depend on them.
+Options of plug-ins declare whether numbers depend on them.
 """
 
 _OF_MEMORY = "micro_batch_size"
-"""The option that changes what is drawn from then on and may change: memory may be too small."""
+"""The option that may change although later draws depend on it: memory may be too small."""
 
 _OF_ALL = ("tokenizer", "data", "classes", "encoder", "objectives", "options")
-"""What all processes must have; the tokenizer is first, since with another one all data differs."""
+"""What must be the same in all processes; tokenizer first, since another one changes all data."""
 
 _MOST_THREADS = 1024
 
@@ -54,13 +54,13 @@ class Inputs(FilePart):
     """What a run began with: ``inputs.json``.
 
     Attributes:
-        options: the options that numbers depend on, except where something is read from.
+        options: the options that numbers depend on, without those that only say where to read.
         objectives: the names of the objectives.
         data: a digest of the tokens and labels of each part of the data, by its name.
         classes: the names of what the end task's head computes.
         encoder: a digest of the encoder's weights.
         tokenizer: a digest of the tokenizer's vocabulary.
-        tokenization: a digest of all that its token ids depend on.
+        tokenization: a digest of everything that its token ids depend on.
         threads: the number of threads that torch computes with.
         processes: the number of processes that share the training.
         device: the kind of device that they compute on.
@@ -122,7 +122,7 @@ def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) ->
 
 
 def recorded_inputs(folder: Path) -> Inputs | None:
-    """What the run in ``folder`` began with; None if it ended before it had recorded that.
+    """What the run in ``folder`` began with; None if it stopped before recording that.
 
     Raises:
         DataError: the record is damaged, or missing although the run has checkpoints.
@@ -139,20 +139,20 @@ def recorded_inputs(folder: Path) -> Inputs | None:
 def accepted(
     folder: Path, before: Inputs, now: Inputs, accept: bool, say: Callable[[str], None]
 ) -> Inputs | None:
-    """Check what a run is resumed with.
+    """Compare what a run is resumed with to what it began with.
 
     Args:
         folder: the run folder.
         before: what the run began with.
         now: what it is resumed with.
-        accept: whether it may be something else.
+        accept: whether they may differ, except in classes and objectives.
         say: called with each sentence about a difference that does not stop the run.
 
     Returns:
-        What to record now; None if it is the same.
+        What to record now; None if nothing has changed.
 
     Raises:
-        DataError: it is something else, and that is not accepted.
+        DataError: they differ, and ``accept`` is False or does not cover it.
     """
     for sentence in _notes(before, now):
         say(sentence)
@@ -176,7 +176,7 @@ def accepted(
 
 
 def scores_differently(before: Inputs, now: Inputs) -> bool:
-    """Whether dev scores from before a run was resumed do not compare with those after it."""
+    """Whether dev scores from before and after the resume are not comparable."""
     metrics = {inputs.options.get("metric") for inputs in (before, now)}
     return len(metrics) > 1 or before.data.get("dev") != now.data.get("dev")
 
@@ -190,7 +190,7 @@ def _changes(before: Inputs, now: Inputs) -> list[str]:
     ]
     if before.of_space is not None and (names := _differing(before.of_space, now.of_space or {})):
         changes.append(f"the space gives other options to {', '.join(names)}")
-    # With another tokenizer all data differs, which would only hide the reason.
+    # Another tokenizer changes all data, and listing that would hide the reason.
     if before.tokenizer != now.tokenizer:
         changes.append("the encoder has another tokenizer")
     elif before.tokenization != now.tokenization:
@@ -230,14 +230,14 @@ def _notes(before: Inputs, now: Inputs) -> list[str]:
 def threads_of(recorded: Inputs | None, device: torch.device) -> AbstractContextManager[str | None]:
     """Compute with as many threads as the run began with, as sums depend on their number.
 
-    A new run has as many as torch takes, and no more than there are cores that it may use.
+    A new run uses torch's number, but no more than the cores that it may use.
 
     Args:
         recorded: what the run began with; None for a new run.
         device: the device that it computes on.
 
     Returns:
-        A block with that number, which yields a sentence if it is another one than it would be.
+        A context manager; see :func:`~aang.runs.devices.on_usable_cores` for what it yields.
     """
     if recorded is None or device.type != "cpu":
         return on_usable_cores()
@@ -302,7 +302,7 @@ def refuse_other_files(options: Mapping[str, Sequence[Path]], processes: Process
         processes: the processes that read them.
 
     Raises:
-        SharedError: a process finds none, or others than the first one.
+        SharedError: a process finds no files, or other files than the first process.
     """
     if processes.size == 1:
         return
@@ -326,11 +326,11 @@ def refuse_other_inputs(now: Inputs, processes: Processes) -> None:
     """Check that every process trains the same encoder on the same data with the same options.
 
     Args:
-        now: what this process has.
+        now: the inputs of this process.
         processes: the processes that share the training.
 
     Raises:
-        SharedError: a process has something else than the first one.
+        SharedError: a process's inputs differ from those of the first one.
     """
     processes.refuse_if_different(now.model_dump_json(include=set(_OF_ALL)), _other_inputs)
 
@@ -351,7 +351,7 @@ def _differing(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
 
 
 def _digest_of_weights(module: nn.Module) -> str:
-    """A checksum for changes by accident, a hundred times faster than training's first step."""
+    """A checksum for accidental changes, a hundred times faster than training's first step."""
     content = hashlib.sha256()
     for name, value in module.state_dict().items():
         data = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()

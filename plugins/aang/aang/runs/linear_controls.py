@@ -1,8 +1,8 @@
 """Linear controls: is a deep model worth it on this task at all?
 
-A linear model (logistic regression, one per class where a text has several, or ridge regression)
-on TF-IDF of words and pairs of words, or on features that somebody else computed. The penalty is
-chosen by cross-validation on train, so dev and test are only scored.
+A linear model (logistic regression, one per class if a text may have several, or ridge regression)
+on TF-IDF of words and pairs of words, or on given features. The penalty is chosen by
+cross-validation on train, so dev and test are only scored.
 
 scikit-learn is imported in functions: it takes a second, and commands that only read results should
 not wait for it.
@@ -35,16 +35,16 @@ PENALTIES: tuple[float, ...] = (0.01, 0.1, 1.0, 10.0, 100.0)
 FOLDS = 5
 
 MOST_WORK = 5_000_000
-"""Characters of train times classes above which a run has no control: about 20 seconds of a core
-go into this many. Twenty characters of dev and test cost as much as one of train and class."""
+"""Above this many characters of train times classes, about 20 seconds on a core, a run has no
+control. Twenty characters of dev and test count as much as one of train and class."""
 
 Model = Callable[[Any], Tensor]
-"""From features of N texts to what the end task's head would compute: ``[N, C]``."""
+"""Maps features of N texts to what the end task's head would compute, ``[N, C]``."""
 
 
 @dataclass(frozen=True)
 class LinearResult:
-    """What a linear control reaches.
+    """The result of a linear control.
 
     Attributes:
         scores: on dev and, if the task has one, on test.
@@ -60,7 +60,7 @@ class LinearResult:
 def controls_of(task: LabelledTask, metric: Metric, report: ReadReport) -> dict[str, Scores]:
     """The scores of a run's control: the linear model on TF-IDF of all its training rows.
 
-    A task that labels words has none. Nor has one that would take minutes, which the report notes.
+    A task that labels words has none. One that would take minutes is left out, with a note.
 
     Args:
         task: the run's task.
@@ -144,14 +144,14 @@ def linear_result(
 
 def _labels(task: LabelledTask, examples: Sequence[Example]) -> Tensor:
     rows = task.task_type.encode([e.label for e in examples], lambda: (), task.name).rows
-    assert rows is not None  # tasks with labels of words have no linear model
+    assert rows is not None  # tasks that label words have no linear model
     return rows
 
 
 def _folds(strata: Sequence[str]) -> NDArray[np.int64]:
     """The fold of each row; every fold has its share of each stratum.
 
-    Strata with fewer rows than folds are fine, which scikit-learn's would warn of or refuse.
+    Strata may have fewer rows than folds, which scikit-learn would warn about or refuse.
     """
     shuffled = np.random.default_rng(0).permutation(len(strata))
     folds = np.empty(len(strata), dtype=np.int64)
@@ -170,9 +170,9 @@ def _fitted(kind: TaskType, features: Any, labels: Tensor, metric: Metric, penal
         # Features of an encoder differ widely in scale; sparse ones are scaled already.
         model = make_pipeline(StandardScaler(), model)
     with warnings.catch_warnings():
-        # With almost no penalty it may not converge; its score then decides all the same.
+        # With almost no penalty it may not converge; its score still decides.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        # It warns of a class that every text has, or no text; either is predicted for all.
+        # It warns about a class that all texts or none have, and predicts the same for all texts.
         warnings.filterwarnings("ignore", "Label .* is present in all training examples")
         warnings.filterwarnings("ignore", "Label not .* is present in all training examples")
         model.fit(features, labels.numpy())

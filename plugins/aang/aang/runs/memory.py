@@ -1,4 +1,4 @@
-"""Memory: what a run needs before any row, what to lower if a step runs out, what to give back."""
+"""Memory: does the model fit, what to lower if a step runs out, and returning what is free."""
 
 import ctypes
 import os
@@ -30,9 +30,9 @@ SHARE = 0.03
 
 
 def device_memory(device: torch.device) -> int | None:
-    """Bytes of memory that this process may use on a device; None if nobody knows.
+    """Bytes of memory that this process may use on a device; None if unknown.
 
-    Processes on the same CPU share its memory. Accelerators have a process each.
+    Processes on the same CPU share its memory. Each accelerator has one process.
     """
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
@@ -74,13 +74,13 @@ def check_memory(trained: int, frozen: int, copies: int, device: torch.device) -
 
     Args:
         trained: number of trained parameters, of body and heads.
-        frozen: number of the others.
+        frozen: number of frozen parameters.
         copies: how many numbers are kept for each trained parameter: itself, two moments, the
             step's gradient and, with signals, v and the gradient of one task.
         device: the device that trains.
 
     Raises:
-        ConfigError: they do not.
+        ConfigError: they do not fit.
     """
     kept = FLOAT * (copies * trained + frozen)
     there = device_memory(device)
@@ -97,11 +97,11 @@ def check_memory(trained: int, frozen: int, copies: int, device: torch.device) -
 
 
 def lowered(error: OutOfMemoryError, *, save_memory: bool) -> tuple[str, ...]:
-    """The options with which a run that ran out of memory may go on.
+    """The options with which a run that ran out of memory may continue.
 
     Args:
         error: what it ended with.
-        save_memory: whether it recomputes activations already.
+        save_memory: whether it already recomputes activations.
     """
     if error.rows is not None and error.rows // 2 >= error.least:
         return "--micro-batch-size", str(error.rows // 2)
@@ -162,7 +162,7 @@ class ReturnsFreeMemory:
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
     ) -> None:
-        """Return what the evaluation has used, likewise."""
+        """Return what the evaluation has used, on the same condition."""
         self.after_round(step, {})
 
 

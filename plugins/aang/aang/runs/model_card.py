@@ -37,7 +37,7 @@ _SPLITS = {"dev": "validation"}
 
 @dataclass(frozen=True)
 class Origins:
-    """Where a model comes from and what may be done with it, as its card says.
+    """What a model's card says about its origin and licence.
 
     Attributes:
         name: the model's name on the hub; None for a folder.
@@ -57,7 +57,7 @@ class Origins:
     def of_options(cls, options: Mapping[str, Any]) -> "Origins":
         """What the options of a run say: names on the hub, and what the encoder's own card says.
 
-        Call it where the run was trained, since a folder there is not a name on the hub.
+        Call it where the run was trained: a source that is a folder there is not a name on the hub.
         """
         dataset, model = options.get("dataset"), options.get("model")
         said = _card_of_encoder(model)
@@ -91,7 +91,7 @@ def _card_of_encoder(model: str | None) -> Mapping[str, Any]:
         card = Path(cached)
     try:
         said: Mapping[str, Any] = ModelCard.load(card, ignore_metadata_errors=True).data.to_dict()
-    except (ValueError, TypeError, OSError, YAMLError):  # no text, or a header of another kind
+    except (ValueError, TypeError, OSError, YAMLError):  # not text, or not such a header
         return {}
     return said
 
@@ -138,9 +138,9 @@ def filled(template: Traversable, **values: Any) -> str:
     """A card from its template.
 
     Args:
-        template: a file of Markdown with Jinja's marks. It has the filters ``plain`` and ``cell``
-            for text that others wrote, and the function ``version`` of a distribution.
-        **values: what it is filled with.
+        template: a Markdown file with Jinja markup. It may use the filters ``plain`` and ``cell``
+            for text that others wrote, and ``version(distribution)``.
+        **values: the variables of the template.
     """
     environment = Environment(
         trim_blocks=True, keep_trailing_newline=True, undefined=StrictUndefined
@@ -197,7 +197,7 @@ def _encoder(run: Run, origins: Origins) -> str:
 
 
 def _kind_of(run: Run) -> type[TaskType]:
-    """The kind of end task; what all kinds have in common if its plug-in is not installed."""
+    """The kind of end task; the base class if its plug-in is not installed."""
     try:
         return task_type_named(run.records.data.task_type)
     except AangError:
@@ -205,21 +205,21 @@ def _kind_of(run: Run) -> type[TaskType]:
 
 
 def _longest_text(run: Run) -> int:
-    """The tokens that texts were cut to: those of the option, or fewer if it takes fewer."""
+    """The number of tokens that texts were cut to, which may be below ``--max-length``."""
     settings = json.loads((run.model_folder / "tokenizer_config.json").read_text(encoding="utf-8"))
     return int(settings["model_max_length"])
 
 
 def cell(text: Any) -> str:
-    """:func:`plain`, in a cell of a table, which a bar would end even in code."""
+    """:func:`plain` for a table cell, which a bar would end even in code."""
     return re.sub(r"(?<!\\)\|", r"\|", plain(text))
 
 
 def plain(text: Any) -> str:
     """Escape Markdown and HTML: labels come from untrusted files.
 
-    What acts without any markup cannot be escaped, since it is looked for when the escapes are
-    gone: addresses, mentions, formulas and names of emoji. A text with such a thing becomes code.
+    Addresses, mentions, formulas and names of emoji act without markup and cannot be escaped,
+    because renderers look for them after resolving escapes. A text that has one becomes code.
     """
     shown = printable(" ".join(str(text).split()))
     if _ACTING.search(shown):

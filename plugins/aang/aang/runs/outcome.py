@@ -59,7 +59,7 @@ def evaluation(assembly: Assembly) -> tuple[Evaluation, TaskType]:
     """Scores and errors of the model in its current state, on dev and test.
 
     Returns:
-        The evaluation, and the kind of task with what was chosen on dev for its predictions.
+        The evaluation, and the kind of task with what was chosen on dev, such as a threshold.
     """
     model = Classifier(assembly.model)
     labels, logits = assembly.dev.truth(), predict(model, assembly.dev)

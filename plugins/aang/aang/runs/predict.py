@@ -40,7 +40,7 @@ PREDICTED = "predicted"
 """The column that a prediction is written to."""
 
 WINDOW = 64
-"""Batches that are read ahead where all texts are at hand."""
+"""Batches that are read ahead when all texts are available."""
 
 UNKNOWN_LENGTH = 512
 """Tokens that texts are cut to if neither a run nor the tokenizer names a limit."""
@@ -71,7 +71,7 @@ class Predictor:
         max_length: the number of tokens that texts are cut to.
         columns: the columns of the training data.
         task_type: the kind of end task that the model was trained for.
-        pairs: whether it was trained on pairs of texts; None if nothing says so.
+        pairs: whether it was trained on pairs of texts; None if unknown.
     """
 
     model: PreTrainedModel
@@ -96,7 +96,7 @@ class Predictor:
             source: the folder, or the name of a model on the hub.
             device: the device to compute on.
             trust_remote_code: whether Python code that comes with the model may run.
-            registry: where kinds of end task are found; None for those that are installed.
+            registry: where kinds of end task are looked up; None for the installed ones.
 
         Raises:
             DataError: the run did not finish, or its model is not the one that it saved.
@@ -155,7 +155,7 @@ class Predictor:
 
     @property
     def labels(self) -> list[str]:
-        """The classes that predictions have probabilities of, in the order of their ids."""
+        """The classes that predictions have probabilities for, in the order of their ids."""
         return list(self.task_type.probable)
 
     def predict(
@@ -192,7 +192,7 @@ class Predictor:
     def labelled_logits(
         self, rows: LabelledRows, task_type: TaskType, batch_size: int, report: ReadReport
     ) -> tuple[Tensor, Tensor]:
-        """What is to be predicted for labelled rows, and what the model computes for them.
+        """The labels of rows, and the logits that the model computes for them.
 
         Args:
             rows: the rows.
@@ -296,7 +296,7 @@ def require_columns_of_training(present: Sequence[str], wanted: Sequence[str], s
 
 
 def _run_of(source: Path) -> Path | None:
-    """The run folder that ``source`` is, or is the model of; None if it is neither."""
+    """The run folder, if ``source`` is one or is the model folder of one; else None."""
     if (source / "config.yaml").is_file():
         return source
     above = source.absolute().parent

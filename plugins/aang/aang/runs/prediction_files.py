@@ -26,7 +26,7 @@ Format = Literal["jsonl", "csv"]
 PROBABILITIES = "probabilities"
 
 _ESCAPED = re.compile(f"{ACTING.pattern[:-1]}\ud800-\udfff]")
-"""What JSON Lines write as an escape: what a terminal acts upon, and halves of surrogate pairs."""
+"""Characters that JSON Lines escape: those a terminal acts upon, and halves of surrogate pairs."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Row:
 
     Attributes:
         text: the text and, for pairs, the second one.
-        columns: what the prediction is written with: every column of the file.
+        columns: every column of the file, to be written with the prediction.
         where: what messages call its place.
     """
 
@@ -194,7 +194,7 @@ def write_predictions(
         StorageError: the file cannot be written.
     """
     if out is None:
-        # Behind "> out.csv" or a pipe, the same as --out writes.
+        # To a file or a pipe, write the same as --out does.
         show = printable if sys.stdout.isatty() else str
         for line in _lines(found, kind, labels, columns, show):
             sys.stdout.write(line)
@@ -244,7 +244,7 @@ def _lines(
         if prediction.probabilities:
             record[PROBABILITIES] = dict(prediction.probabilities)
         document = json.dumps(_finite(record), ensure_ascii=False, default=str)
-        # What a terminal acts upon and what UTF-8 cannot hold; parsing gives both back.
+        # Escape what a terminal acts upon and what UTF-8 cannot hold; parsing restores both.
         yield _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", document) + "\n"
 
 

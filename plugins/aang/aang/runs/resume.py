@@ -1,4 +1,4 @@
-"""The folder of a run: a new one is chosen and locked, that of an interrupted run goes on.
+"""The folder of a run: chooses and locks a new one, or reopens that of an interrupted run.
 
 Importing this module imports no torch.
 """
@@ -44,8 +44,8 @@ def check_unfinished(out: Path) -> None:
 def unfinished(out: Path, registry: Registry, **over: Any) -> TrainConfig:
     """The configuration of the interrupted run in ``out``.
 
-    Where the folder has been moved or renamed, options that name a copy of data in memory name the
-    copy in ``out``.
+    If the folder was moved or renamed, options that name its copies of data in memory are changed
+    to the copies in ``out``.
 
     Args:
         out: the run folder.
@@ -71,7 +71,7 @@ def unfinished(out: Path, registry: Registry, **over: Any) -> TrainConfig:
 
 
 def copy_of(name: str) -> str:
-    """The file that holds the copy of data in memory of an option, relative to the run folder."""
+    """The file with the copy of an option's data in memory, relative to the run folder."""
     return f"data/{name}.jsonl"
 
 
@@ -102,7 +102,7 @@ def new_run_folder(config: TrainConfig, processes: "Processes") -> Iterator[Path
         yield out
     finally:
         if processes.first:
-            with suppress(OSError):  # the run is in it
+            with suppress(OSError):  # fails if the run is in it
                 out.rmdir()
 
 
@@ -147,11 +147,11 @@ def opened(
 
     Args:
         out: the folder.
-        resume: whether an interrupted run goes on in it.
+        resume: whether to continue an interrupted run in it.
         processes: the processes that share the run.
         place: the folder in ``out`` that holds what is recorded.
         command: makes the command that resumes what is in ``out``, with further options.
-        save_memory: whether less memory is not to be had by recomputing activations.
+        save_memory: whether activations are already recomputed.
     """
     from aang.runs.memory import lowered, running_out_told
 
@@ -189,7 +189,7 @@ def opened(
         raise
     except AangError as error:
         if resume and isinstance(error, DataError):
-            raise  # what is there cannot be resumed by this version, so no command is offered
+            raise  # this version cannot resume what is there, so no command is offered
         if (folder.path / "config.yaml").is_file():
             error.add_note(how_to_go_on(error))
         elif new:

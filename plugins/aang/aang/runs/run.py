@@ -94,8 +94,8 @@ class Run:
         options: the content of ``config.yaml``.
         outcome: the content of ``result.json``.
         plugins: the content of ``plugins.json``.
-        failures: which plug-ins failed after the training, a sentence each; for a run that was
-            opened later it is empty.
+        failures: which plug-ins failed after the training, a sentence each; empty for a run that
+            was opened later.
 
     Examples:
         >>> from pathlib import Path

@@ -16,7 +16,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
 Interval = Annotated[list[Number], Field(min_length=2, max_length=2)]
-"""From the lowest to the highest."""
+"""The lower and the upper bound."""
 
 
 class Part(BaseModel):
@@ -347,7 +347,7 @@ class Evaluation(FilePart):
 
     @model_validator(mode="after")
     def _errors_are_listed_by_label(self) -> Self:
-        # A kind of a plug-in may leave classes out.
+        # A plug-in's kind may leave classes out.
         listed = [part.classes.keys() for part in self.parts.values() if part.classes]
         if any(names != set(self.labels) for names in listed):
             raise ValueError("its classes are not its labels")

@@ -34,7 +34,7 @@ class StepRows(Part):
 
     Attributes:
         dev: rows of the dev gradient; 0 for a weighter that needs none.
-        objectives: rows of all objectives together that read rows of their own; 0 without such.
+        objectives: rows of all objectives together that read rows of their own; 0 if none do.
         end_task_readers: number of objectives that read the end task's rows of the step instead.
     """
 
@@ -76,7 +76,7 @@ class Summary(DataSizes):
     Attributes:
         overlaps: how many examples of a part have a text of an earlier part, as ``dev in train``.
         contradictory: texts that occur with different labels.
-        encoder: the encoder's folder or hub name, or what it is without one.
+        encoder: the encoder's folder or hub name, or a description of it.
         parameters: number of parameters of its body.
         head: where the end task's head comes from, and why, if the encoder's folder has one.
         max_length: tokens that texts are cut to.
@@ -124,7 +124,7 @@ def summary_of(assembly: Assembly, statistics: DataStatistics, device: str) -> S
     sources, config = assembly.sources, assembly.config
     task, stages = sources.task, sources.plan.pretraining
     parts = {"train": task.train, "dev": task.dev, "test": task.test}
-    apart = [] if config.train_on_dev else task.dev  # where they are among train's
+    apart = [] if config.train_on_dev else task.dev  # they are in train, too
     repeated = contradictions(chain(task.train, apart, task.test))
     (first, labels) = next(iter(repeated.items()), (("", None), ()))
     objectives, budget = assembly.auxiliaries, assembly.row_budget
@@ -171,7 +171,7 @@ def summary_of(assembly: Assembly, statistics: DataStatistics, device: str) -> S
 
 
 def in_words(summary: Summary) -> list[tuple[str, str]]:
-    """The summary as lines, each with a name."""
+    """The summary as lines: the name and the text of each."""
     sizes = ", ".join(f"{part.examples} {name}" for name, part in summary.parts.items())
     lines = [("task", f"{summary.task}: {sizes}")]
     if left_out := [f"{p.left_out} of {name}" for name, p in summary.parts.items() if p.left_out]:

@@ -127,11 +127,11 @@ def train_run(
 def _finished(
     folder: RunFolder, result: Result, sources: Sources, report: ReadReport, plugins: Plugins
 ) -> Run:
-    """Write what is left of the run folder once model and evaluation are written."""
+    """Write the rest of the run folder once model and evaluation are written."""
     logs = {n: summary(folder.path / n)["sha256"] for n in (DevScores.file, Round.file)}
     config, task = sources.config, sources.task
     task = replace(task, dev=tuple(hold_out(task, config.meta_fraction, config.seed)[0]))
-    # A run whose test logits are asked for is one of many on the same rows, which need one control.
+    # A run with --test-predictions is one of many on the same rows, which need one control.
     controls = {} if config.test_predictions else controls_of(task, config.metric, report)
     given = {"controls": controls} if controls else {}
     result = result.model_copy(update={"logs": logs, **given})
@@ -152,20 +152,20 @@ def _write_beginning(
     statistics: DataStatistics,
     changed: inputs.Inputs | None,
 ) -> None:
-    """Write what a run begins with.
+    """Write the first files of a run.
 
     Args:
         folder: the run folder.
         assembly: its options and sources.
         statistics: the content of ``data.json``.
-        changed: what it begins with; None if it is resumed with the same.
+        changed: the inputs to record; None if the run is resumed with the same.
     """
     for name, content in assembly.sources.copies.items():
         folder.write_text(name, content)
-    # To be used again from any folder, and without the run folder, which another run cannot use.
+    # The file works from any folder, and leaves out the run folder, which no other run can use.
     options = with_absolute_paths(assembly.config).model_dump(mode="json", exclude={"out"})
     folder.write_text("config.yaml", yaml.safe_dump(options))
-    # Its notes name files as the user did, in a folder that may now be another one.
+    # Otherwise keep it: its notes name files relative to the folder where the run began.
     if changed is not None or not (folder.path / DataStatistics.file).is_file():
         write_part(folder, statistics)
     if (draw := assembly.sources.draw) is not None:
@@ -182,9 +182,9 @@ def train_and_evaluate(
     Args:
         assembly: what is trained.
         folder: the run folder.
-        during: the device, the processes, and who hears of the run.
-        anew: whether to look for the best model from here on, since earlier scores are of other
-            rows.
+        during: the device, the processes, and who is notified.
+        anew: whether to look for the best model only from here on, since earlier scores are not
+            comparable.
 
     Returns:
         The result without pre-training in the first process; None in the others.

@@ -49,7 +49,7 @@ The name is that of a stage of pre-training, ``final-fine-tuning``, or empty for
 
 
 def _silent(said: object) -> None:
-    """Nobody listens."""
+    """Does nothing."""
 
 
 @dataclass(frozen=True)
@@ -76,10 +76,10 @@ class During:
 
 
 def choose_training_device(name: str) -> torch.device:
-    """The device for training or diagnosis: as `choose_device`, but the CPU instead of Apple's MPS.
+    """The device for training or diagnosis: like `choose_device`, but CPU instead of Apple's MPS.
 
     Raises:
-        ConfigError: the same, or ``name`` is a device that cannot train.
+        ConfigError: as for `choose_device`, or ``name`` is a device that cannot train.
     """
     device = choose_device(name)
     if name == "auto" and not can_train(device):
@@ -126,7 +126,7 @@ def build_trainer(
     Args:
         assembly: its options, model, rows, tasks and weighter.
         device: the device to train on.
-        observers: told about every round and every evaluation.
+        observers: called after every round and every evaluation.
         boundary: called between two rounds, when a checkpoint can be saved.
         processes: the processes that share the training.
     """
@@ -188,9 +188,10 @@ def build_trainer(
 
 
 def base_optimizer(config: TrainConfig | PreparationConfig) -> OptimizerSettings:
-    """The optimiser settings that all trainings of a run share; stages change the rates.
+    """The optimiser settings that all trainings of a run share.
 
-    Stages and the final fine-tuning have rates of their own, which are rates of AdamW.
+    ``--optimizer`` is not one of them: stages and the final fine-tuning have rates of their own,
+    which suit AdamW.
     """
     return OptimizerSettings(
         lr=config.lr,
@@ -269,7 +270,7 @@ def trained_alone(
         settings: the options, from `settings_alone`.
         checkpointer: its checkpoints.
         evaluate: returns the scores of the current model, given the number of steps so far.
-        watching: who is told, and how long it may take.
+        watching: the observers, and how long it may take.
         processes: the processes that share the training.
 
     Yields:
