@@ -8,7 +8,7 @@ Public, for commands of plug-ins that compute something on the end task without 
 - :func:`without_unread_text` leaves out text, such as that of ``--domain``, which a run does not
   read.
 - :func:`predict` applies a model to tokenised rows, in batches.
-- :class:`CheckedData` reads a data primitive, whose faults it names.
+- :class:`CheckedData` reads a data primitive and attributes faults to it.
 """
 
 from typing import TYPE_CHECKING

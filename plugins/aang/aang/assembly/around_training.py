@@ -97,7 +97,7 @@ def _hooks(registry: Registry, name: str) -> list[HookEntry]:
 
 def _call(hook: HookEntry, registry: Registry, config: TrainConfig, **more: Any) -> Any:
     """Call a hook with every option by name, and what else it takes."""
-    # A configuration made without plug-ins has the defaults of theirs.
+    # A configuration made without plug-ins lacks their options, which then have their defaults.
     options = MappingProxyType({o.name: o.default for o in registry.options} | config.by_name)
     with _blamed(hook):
         return hook.call(options=options, **more)
@@ -105,7 +105,7 @@ def _call(hook: HookEntry, registry: Registry, config: TrainConfig, **more: Any)
 
 @contextmanager
 def _blamed(hook: HookEntry) -> Iterator[None]:
-    """Turn whatever a plug-in raises, but for errors to the user, into one that names it."""
+    """Turn whatever a plug-in raises, except errors for the user, into one that names it."""
     try:
         yield
     except (AangError, MemoryError):

@@ -37,12 +37,12 @@ class Assembly:
 
     Attributes:
         sources: the sources that it is made from, with the options.
-        reader: what has read and tokenised them.
+        reader: the reader that has read and tokenised them.
         model: the encoder with its heads.
         end_task: the end task over its training rows.
         meta: the end task over the dev rows that the dev gradient is computed on.
-        dev: the dev rows that the dev metric is measured on; those of ``meta`` too unless a meta
-            fraction is held out.
+        dev: the dev rows that the dev metric is measured on; the same as those of ``meta`` unless a
+            meta fraction is held out.
         test: the test rows; None if there is no test data.
         auxiliaries: the objectives.
         weighter: the weighter, checked.
@@ -278,7 +278,7 @@ def hold_out(
 ) -> tuple[Sequence[Example], Sequence[Example]]:
     """Split dev into examples for the metric and for the dev gradient, stratified by class.
 
-    Examples whose class train lacks have no loss, so they are for the metric alone.
+    Examples whose class train lacks have no loss, so only the metric uses them.
     """
     task_type, dev = task.task_type, task.dev
     learned: list[Example] = []

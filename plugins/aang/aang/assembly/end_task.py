@@ -1,6 +1,6 @@
 """The end task: the user's labels, predicted from the uncorrupted text.
 
-Classes of unequal size may have weights in its loss, or rows drawn equally often.
+Classes of unequal size may be weighted in its loss, or be drawn equally often.
 """
 
 from collections.abc import Mapping, Sequence

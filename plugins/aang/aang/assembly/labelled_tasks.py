@@ -61,15 +61,15 @@ class LabelledFile(Data):
         self._held_out: Callable[[Example], str | None] = lambda example: None
 
     def leave_out(self, held_out: Callable[[Example], str | None]) -> None:
-        """Leave out texts of the end task's dev and test, whose labels may tell those there."""
+        """Leave out texts of the end task's dev and test: their labels may reveal those there."""
         self._held_out = held_out
 
     def examples(self, context: DataContext) -> Iterable[Example]:
         """The examples in file order.
 
         Raises:
-            DataError: the file cannot be used, all its examples are left out, or those that are not
-                have one label.
+            DataError: the file cannot be used, all its examples are left out, or the others have
+                only one label.
         """
         skip, report = self._files.skip_bad_rows, context.report
         rows = read_rows(self._files.train, self._columns, report, skip_bad_rows=skip)
@@ -151,7 +151,8 @@ def option_owners(config: TrainConfig, registry: Registry) -> dict[str, Primitiv
     """What ``--set NAME.OPTION`` may name in a run.
 
     Args:
-        config: the run's options; those in ``set`` are ignored, but for the columns of its tasks.
+        config: the run's options; those in ``set`` are ignored, except for the columns of its
+            tasks.
         registry: where names are looked up.
 
     Returns:

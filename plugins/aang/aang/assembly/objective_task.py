@@ -86,8 +86,8 @@ class ObjectiveTask(Task):
 
         Objectives that differ only in their output have the same key. With a single view, one over
         the end task's rows of the step shares the end task's own pass; the traits of its
-        primitives ensure that they do not change the rows. Noise on embeddings may follow the
-        loss of its own objective, so it is not shared.
+        primitives ensure that they do not change the rows. Noise on embeddings may depend on its
+        own objective's loss, so it is not shared.
         """
         if self.transform.noises:
             return None
@@ -109,7 +109,7 @@ class ObjectiveTask(Task):
     def prepared(self, batch: Batch, generator: torch.Generator) -> Batch:
         """See :meth:`aang_core.tasks.task.Task.prepared`: noise on the embeddings, if there is any.
 
-        The gradient that noise may follow is computed in single precision.
+        The gradient that noise may depend on is computed in single precision.
         """
         if not self.transform.noises:
             return batch
@@ -219,9 +219,9 @@ class PlacedRows:
 
     Attributes:
         rows: the rows, with the corrupted ids. An inserted token is not ordinary.
-        original: ``[B, T]`` int64, what each token was before; an inserted token is what it is.
+        original: ``[B, T]`` int64, what each token was before; an inserted token counts as itself.
         selected: ``[B, T]`` bool, the prediction targets.
-        before: the rows before; None if every token is where it was.
+        before: the rows before; None if no token has moved.
     """
 
     rows: PaddedRows
@@ -238,7 +238,7 @@ class PlacedRows:
 
 
 def place_rows(padded: PaddedRows, corruption: Corruption, longest: int) -> PlacedRows:
-    """Move the tokens that are left to the beginning of their rows, and let all else follow them.
+    """Move the tokens that are left, with all that belongs to them, to the beginning of their rows.
 
     A row that has become longer than ``longest`` loses its last tokens, but no special one, as when
     it is tokenised.

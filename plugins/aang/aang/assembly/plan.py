@@ -37,7 +37,7 @@ READ_BY = {
 
 
 class StageSettings(BaseModel):
-    """How long and how fast a stage of pre-training trains; by default as the training after it.
+    """How long and how fast a stage of pre-training trains; by default like the main training.
 
     Attributes:
         head_lr: the learning rate of the language-model head; the body's rate by default, because
@@ -112,7 +112,7 @@ class Plan:
         return [name for name in named if READ_BY[name] not in traits]
 
     def _loaded(self) -> "Plan":
-        """Import what is trained, and check the options that this decides about."""
+        """Import the weighter and the primitives, and check the options that depend on them."""
         target, draws = self.weighter.load(), self.config.draws_per_step
         weighter = Weighter  # What a function makes is not known before it is called.
         if isinstance(target, type) and issubclass(target, Weighter):
@@ -120,8 +120,8 @@ class Plan:
         called = f"--weighter {self.config.weighter}"
         require_several_draws(weighter, draws, f"--draws-per-step {draws}", called=called)
         plan = self if weighter.uses_auxiliaries else replace(self, objectives=())
-        # A weighter that trains the end task alone ignores the space, and so its options: a recipe
-        # may have both.
+        # A weighter that trains the end task alone ignores the space, but the options of the
+        # space's primitives are accepted: a recipe may have both.
         for name in self.config.set:
             if name not in self.owners:
                 hint = did_you_mean(name, plan.owners, "it uses")
@@ -143,9 +143,8 @@ def make_plan(
 ) -> Plan:
     """Look up everything that the options name, for an end task of the kind that they name.
 
-    Without ``--task-type``, the end task is taken for one with one class a text. The default recipe
-    gives way to a kind of task that it cannot have: the plan then has the default space and
-    weighter.
+    Without ``--task-type``, one class a text is assumed. If the default recipe does not suit the
+    kind of task, the plan has the default space and weighter instead.
 
     Args:
         config: the run's options.
@@ -302,7 +301,7 @@ def _stage_settings(name: str, config: TrainConfig) -> StageSettings:
 
 
 def validated(kind: type[SettingsT], name: str, given: Mapping[str, Any], what: str) -> SettingsT:
-    """The options ``--set NAME.…`` of something that is no primitive.
+    """The options ``--set NAME.…`` of something that is not a primitive.
 
     Args:
         kind: their schema.

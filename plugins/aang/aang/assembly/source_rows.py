@@ -50,7 +50,7 @@ class SourceReader:
         sources: the run's sources. After a stage of pre-training, only the encoder differs.
         model: the encoder that the run starts with. Its tokenizer serves all stages, because a
             stage does not change the tokenizer.
-        processes: the processes that read the same.
+        processes: the processes that read the same sources.
     """
 
     def __init__(self, sources: Sources, model: TextModel, processes: Processes = ALONE) -> None:

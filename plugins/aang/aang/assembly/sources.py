@@ -43,22 +43,22 @@ DEMO = "demo"
 
 @dataclass(frozen=True)
 class Sources:
-    """A plan and what it reads: the end task is read, and it is known where the rest is.
+    """A plan and its sources: the end task is read, and the rest is located.
 
     Attributes:
         plan: what the run trains, with the options that depend on the kind of the end task.
         task: the end task's texts and labels.
         encoder: a model folder or hub name.
         context: what data primitives read, and where they report.
-        held_out: returns the part, dev or test, that has a text. Of an unscored test part it knows
-            those of the demo and of a data set, but not those of a file, which is not read.
+        held_out: returns the part, dev or test, that has a text. An unscored test part counts if it
+            is the demo's or a data set's, but not if it is a file, which is not read.
         fine_tuning: scores of plain fine-tuning on this task, if they are known beforehand.
         pretrained: whether ``encoder`` comes from a stage of pre-training.
         draw: which training rows were drawn; None if all of them are used.
         copies: the copies of data in memory, by the names of their files in the run folder.
         registry: everything that plug-ins have registered.
-        engine: the engine of a plug-in that ``--gradients`` stands for; None for the core's own.
-        dev_heads: the dev heads of plug-ins that ``--dev-head`` and ``--dev-head-fit`` stand for.
+        engine: the engine of a plug-in that ``--gradients`` selects; None for the core's own.
+        dev_heads: the dev heads of plug-ins that ``--dev-head`` and ``--dev-head-fit`` select.
     """
 
     plan: Plan
@@ -180,7 +180,7 @@ def read_end_task(
     Args:
         config: the run's options.
         report: collects notes about the data.
-        registry: where kinds of end task are found; None for those that are installed.
+        registry: where kinds of end task are looked up; None for the installed ones.
 
     Returns:
         The end task, and which training rows were drawn; None if all of them are used.
@@ -194,13 +194,13 @@ def read_end_task(
 
 
 def _held_out(task: LabelledTask, train_on_dev: bool, example: Example) -> str | None:
-    """``dev`` or ``test``, if nothing may train on the text because it is there."""
+    """``dev`` or ``test``, if the text is in it and so must not be trained on."""
     part = task.part_with(example)
     return None if train_on_dev and part == "dev" else part
 
 
 def _with_test_if_scored(config: TrainConfig, task: LabelledTask) -> LabelledTask:
-    # Not where the demo or a data set is read: their test texts stay out of the unlabelled text.
+    # Only after reading: the test texts of the demo and of data sets stay out of unlabelled text.
     return task if config.test_score else replace(task, test=())
 
 

@@ -37,7 +37,7 @@ class NewTexts:
         """The next text.
 
         Raises:
-            DataError: there seem to be no others.
+            DataError: the stream seems to have no other texts.
         """
         for _ in range(MOST_LEFT_OUT):
             example = next(self.stream)

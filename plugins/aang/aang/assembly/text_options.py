@@ -1,4 +1,4 @@
-"""The options that name text besides the end task's: are their paths there, does the run read them?
+"""The options that name other text than the end task's: do paths exist, does the run read them?
 
 Both are checked before anything that takes long is imported.
 """

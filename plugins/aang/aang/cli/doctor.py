@@ -55,9 +55,9 @@ def doctor(plugins: Plugins, as_json: bool) -> None:
 
 
 def _facts(section: Callable[[], Mapping[str, object]]) -> Mapping[str, str]:
-    """What a section says, or what is broken: that is what somebody calls the doctor for.
+    """The facts of a section, or the error if it fails, which is what users call the doctor for.
 
-    The name of the user is left out of paths.
+    The home folder is shown as ~.
     """
     try:
         facts = section()

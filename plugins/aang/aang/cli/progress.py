@@ -23,7 +23,7 @@ from aang_core.tasks.workbench import END_TASK
 MEASURED = 4
 """Steps after which the time of all steps is estimated."""
 WORTH_TELLING = 10.0
-"""Seconds of training above which the estimate is printed, and of other work the first line."""
+"""Seconds above which training prints its estimate, and other work its first line."""
 A_LINE_EVERY = 60.0
 """Seconds between lines about other work, where there is no terminal."""
 MOST_LINES = 10
@@ -40,7 +40,7 @@ class TrainingProgress:
         stage: the name of the training; empty for the main one.
         steps: its number of steps.
         metric: the score that the best model is chosen by.
-        show: called after every round and every evaluation, and told whether it was one.
+        show: called after every round, with False, and after every evaluation, with True.
     """
 
     def __init__(self, stage: str, steps: int, metric: str, show: "Show") -> None:
@@ -148,7 +148,7 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[state]}", markup=False),
     )
-    # A bar of a library stays on the terminal above ours.
+    # A library's bar would stay on the terminal above ours.
     with _no_dataset_bars(), no_model_bars():
         if quiet:
             yield lambda stage, steps, metric: []
@@ -184,9 +184,9 @@ def _with_bar(bars: Progress, stage: str, steps: int, metric: str) -> Sequence[T
 
 
 def _notebook() -> Observe | None:
-    """What shows all trainings of a run under the running cell; None outside notebooks.
+    """Makes observers that show all trainings under the running cell; None outside notebooks.
 
-    Outside a kernel there is nothing to show them on; a terminal of IPython is not one.
+    IPython in a terminal has no kernel, so it is not a notebook.
     """
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
@@ -213,7 +213,7 @@ def _notebook() -> Observe | None:
 def counting(what: str, *, quiet: bool) -> Iterator[Callable[[int, int | None], None]]:
     """Show on standard error how many items are done; nothing if ``quiet``."""
     console = Console(stderr=True)
-    # A bar of datasets stays on the terminal above ours.
+    # A bar of datasets would stay on the terminal above ours.
     disable_progress_bars()
     if quiet:
         yield lambda done, total: None

@@ -1,4 +1,4 @@
-"""What ``aang train`` prints of a run before it begins, and when it has ended."""
+"""What ``aang train`` prints about a run before it begins and after it has ended."""
 
 import json
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def print_result(run: "Run") -> None:
 
 
 def _about_training(run: "Run") -> Iterator[str]:
-    """How long was trained, and which model is kept."""
+    """How many steps were trained, and which model is kept."""
     outcome, steps, patience = run.outcome, run.config.last_step, run.config.patience
     if outcome.steps < steps:
         evaluations = "1 evaluation" if patience == 1 else f"{patience} evaluations in a row"
@@ -85,7 +85,7 @@ def _about_training(run: "Run") -> Iterator[str]:
 
 
 def _about_scores(run: "Run") -> Iterator[str]:
-    """That dev is small, and that a control is ahead: on test where there is one."""
+    """Warnings that dev is small, and that a control is ahead: on test, or on dev without test."""
     from aang.runs.linear_controls import TF_IDF
     from aang.task_types.choose import task_type_named
 

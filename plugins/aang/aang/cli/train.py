@@ -33,7 +33,7 @@ Say = Callable[[str], None]
 
 RESUMABLE_WITH = {"on_nan", "trust_remote_code", "micro_batch_size", "save_memory"}
 """Options that may be given with --resume: the training so far does not depend on them, a run that
-memory was too small for needs less of it, and a folder cannot declare itself trustworthy."""
+ran out of memory has to need less, and a folder cannot declare itself trustworthy."""
 
 
 class _ListsRecipes(TrainingCommand):
@@ -97,7 +97,7 @@ def train(
     config: TrainConfig | None = None
     failure: AangError | None = None
     try:
-        # All that can be checked without torch and transformers, which take seconds to import.
+        # Check all that needs no torch and transformers, which take seconds to import.
         config = options_of_run(config_file, resume, given, plugins.registry)
         if resume is None:
             if config.out is not None:
@@ -107,7 +107,7 @@ def train(
     except AangError as error:
         if launched_processes() == 1:
             raise
-        failure = error  # the other processes wait for this one, and have to be told
+        failure = error  # the other processes wait for this one and must learn of it
     if not quiet:
         echo("reading data and loading the encoder ...", err=True)
 
@@ -137,7 +137,7 @@ def train(
     if dry_run:
         print_summary(planned, as_json=as_json)
         return
-    # A push that failed, for instance, is more than a note.
+    # Failures, such as a push that failed, are shown even if quiet.
     for line in run.failures if quiet else run.notes:
         (note if quiet else say)(line)
     if as_json:
@@ -152,7 +152,7 @@ def options_of_run(
     """The options of a new run, or of the interrupted one in the folder ``resume``.
 
     Raises:
-        AangError: an option cannot be used, or the run cannot be resumed or has it already.
+        AangError: an option cannot be used or not with ``resume``, or the run cannot be resumed.
     """
     if resume is None:
         from_file = read_config_file(config_file) if config_file else {}
@@ -224,9 +224,9 @@ def training_options(arguments: Sequence[str]) -> dict[str, Any]:
             ignored.
 
     Raises:
-        ConfigError: an option that is made of several parts has another form, or an argument says
-            something else than what a new run is trained with: a configuration file, ``--resume``,
-            ``--accept-changes`` or ``--dry-run``.
+        ConfigError: an option that is made of several parts is malformed, or an argument is not an
+            option of a new run: a configuration file, ``--resume``, ``--accept-changes`` or
+            ``--dry-run``.
     """
     outer = click.get_current_context(silent=True)
     with train.make_context("train", list(arguments), parent=outer) as context:

@@ -21,8 +21,8 @@ _FILES_OF_A_TASK = ("dev", "test")
 def with_absolute_paths(config: TrainConfig) -> TrainConfig:
     """The same options with absolute paths, so that they mean the same in every folder.
 
-    Names of models and data sets that are no folders here are names on the hub, and stay. So do
-    options of primitives, which only the primitives can read.
+    Models and data sets that are not folders here are names on the hub, and stay. So do options of
+    primitives, which only the primitives can read.
 
     Examples:
         >>> from pathlib import Path
@@ -50,7 +50,7 @@ def with_absolute_paths(config: TrainConfig) -> TrainConfig:
 
 
 def name_of_space(space: str) -> str:
-    """What a space is called, wherever its file is."""
+    """The name of a space, wherever its file is."""
     return Path(space).name if space.endswith(_SPACE_FILES) else space
 
 

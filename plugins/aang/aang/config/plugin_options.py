@@ -19,7 +19,7 @@ def schema_of(registry: Registry) -> type[TrainConfig]:
     Raises:
         PluginError: an option of a plug-in has the name of another one, or its type cannot be used.
     """
-    # A stranger that takes the name of another plug-in's option must not change its default.
+    # A third-party plug-in that reuses the name of a standard option must not change its default.
     ours = registry.as_meant_by(CORE).options
     by_name = {option.name: option for option in reversed(list(registry.options))}
     for name in by_name:
@@ -56,10 +56,10 @@ def _schema(options: tuple[OptionEntry, ...]) -> type[TrainConfig]:
 
 
 def check_plugin_option(name: str, registry: Registry) -> None:
-    """Check that an option, if it is a plug-in's, is that of one plug-in which is installed.
+    """Check that an option, if it is a plug-in's, belongs to exactly one installed plug-in.
 
     Raises:
-        UnknownNameError: nobody has it, and plug-ins are missing that may; the message names them.
+        UnknownNameError: no plug-in has it, and those that may are missing; the message names them.
         AmbiguousNameError: several plug-ins have it.
     """
     owners = [o.origin for o in registry.options if o.name == name]

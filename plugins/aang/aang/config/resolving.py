@@ -100,8 +100,8 @@ def recorded_config(path: Path, registry: Registry | None = None, **over: Any) -
 
     Args:
         path: the run's ``config.yaml``.
-        registry: where the options of plug-ins are looked up; without it those of the file are
-            kept as they stand there.
+        registry: where the options of plug-ins are looked up; without it, the file's are kept
+            unchecked.
         **over: options that override it.
 
     Raises:
@@ -112,7 +112,7 @@ def recorded_config(path: Path, registry: Registry | None = None, **over: Any) -
     if registry is None:
         return validated(RecordedConfig, recorded, "aang train")
     known = schema_of(registry).model_fields
-    # A plug-in that is gone has left its defaults behind.
+    # Drop empty defaults of a plug-in that is no longer installed.
     kept = {name: value for name, value in recorded.items() if name in known or value}
     return _known(kept, registry)
 
@@ -124,7 +124,7 @@ class RecordedConfig(TrainConfig):
 
 
 def _defaults(registry: Registry) -> dict[str, str]:
-    """The default names, in full where a plug-in of others has registered one of them too."""
+    """The default names, in full if a third-party plug-in has registered one of them too."""
     ours = registry.as_meant_by(CORE)
     return {
         "space": name_in_full(DEFAULT_SPACE, ours),
@@ -167,16 +167,15 @@ def resolve_training(
             "choose something else"
         ) from error
     config = resolve_config(from_file, {**from_options, "recipe": recipe}, registry)
-    # Nobody asked for it, so it gives way where the end task is of a kind that it cannot serve.
+    # Not the user's choice, so another kind of end task than it supports may replace it.
     config.model_fields_set.discard("recipe")
     return config
 
 
 def left_to_the_data(config: TrainConfig) -> set[str]:
-    """The options that nobody gave and that a run chooses by the kind of its end task.
+    """The options that a run chooses by the kind of its end task, as the user gave none of them.
 
-    A configuration file that leaves them out lets a run choose them as if no other option had been
-    written down.
+    A configuration file made from ``config`` must leave them out, so that a run still chooses.
     """
     left = {"task_type", "metric"} - config.model_fields_set
     return left | ({"recipe", "space", "weighter"} if _has_default_recipe(config) else set())
@@ -185,7 +184,7 @@ def left_to_the_data(config: TrainConfig) -> set[str]:
 def without_default_recipe(config: TrainConfig, registry: Registry) -> TrainConfig | None:
     """The options with the default space and weighter in place of the default recipe.
 
-    What the user has set for the recipe's weighter stays, and is refused where another one trains.
+    Options that the user set for the recipe's weighter stay, and are refused if another one trains.
 
     Returns:
         The options; None if the user has chosen the recipe or there is none.
@@ -211,8 +210,9 @@ def _with_recipe(
 ) -> dict[str, Any]:
     """Add the recipe's options to the given ones, which take precedence.
 
-    The recipe's options of a weighter are dropped if another weighter was given, and those of the
-    primitives of its space if another space was given; those of its stages of pre-training stay.
+    The recipe's options for its weighter are dropped if another weighter was given, and those for
+    the primitives of its space if another space was given; those for its stages of pre-training
+    stay.
 
     Args:
         recipe: the recipe.
@@ -236,7 +236,7 @@ def _with_recipe(
         own["weighter"] = theirs.in_full("weighter", str(own["weighter"]))
     options = {**own, **given}
     settings = _own_settings(recipe, theirs)
-    # A user may write "aang-plugin-tartan:static" for "static"; a run has it under that name.
+    # Options belong under the name that the user wrote, such as "aang-plugin-tartan:static".
     weighter = str(options.get("weighter", ""))
     if (own_weighter := settings.pop(theirs.in_full("weighter", weighter), None)) is not None:
         settings[weighter] = own_weighter
@@ -248,7 +248,7 @@ def _with_recipe(
 
 
 def _own_settings(recipe: RecipeEntry, theirs: Registry) -> dict[str, Any]:
-    """What a recipe sets for its stages, weighters and primitives, the latter two in full."""
+    """What a recipe sets for its stages, weighters and primitives, the latter two by full name."""
 
     def in_full(name: str) -> str:
         if name in recipe.pretraining:

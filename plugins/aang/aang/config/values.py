@@ -42,7 +42,7 @@ def at_commas(value: Any) -> tuple[str, ...]:
 def _by_class(value: Any) -> dict[str, float] | str | None:
     """The weight of each class, from a mapping or from ``NAME=WEIGHT`` as the command line has it.
 
-    Names are those that labels are read as: a class ``1`` in YAML is the class ``"1"``.
+    Names are read as labels are: a class ``1`` in YAML is the class ``"1"``.
     """
     if value in (None, BALANCED, (BALANCED,)):
         return value if value is None else BALANCED

@@ -11,7 +11,7 @@ Import each module by its own name, so that reading a file does not load a token
 - :mod:`~aang.corpora.labelled_task`: train, dev and test of the end task;
 - :mod:`~aang.corpora.dataset_task`: the same from a Hugging Face data set;
 - :mod:`~aang.corpora.unlabelled_texts`: texts like the end task's own, without labels;
-- :mod:`~aang.corpora.text_streams`: texts without end;
+- :mod:`~aang.corpora.text_streams`: texts that repeat without end;
 - :mod:`~aang.corpora.tokens`: texts as rows of token ids, with
   :mod:`~aang.corpora.token_cache` to tokenise only once;
 - :mod:`~aang.corpora.cache`: the cache folder.
@@ -21,7 +21,7 @@ For commands of plug-ins: :class:`LabelledTask` is the end task's texts and labe
 :func:`tokenize` turns texts into rows of token ids, and :func:`read_table` reads a file of records,
 which :func:`stream_table` does for files of any size.
 For data primitives of plug-ins: :class:`RepeatedTexts` makes a stream of any texts, and
-:func:`names_of_files` says what a position in the files of a folder is saved by.
+:func:`names_of_files` gives files names under which a position in them can be saved.
 :func:`letter_runs` splits a text into words to compare, in scripts without spaces too, whose
 letters :func:`is_unspaced` recognises, and :func:`well_formed` replaces halves of surrogate pairs,
 which no file can hold.

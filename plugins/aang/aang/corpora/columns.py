@@ -69,7 +69,7 @@ class Columns:
 
         Args:
             present: the columns that are there.
-            wanted: those of these columns that are read.
+            wanted: the columns that must be there.
             where: what messages call the place.
         """
         present = list(present)

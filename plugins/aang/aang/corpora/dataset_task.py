@@ -53,7 +53,7 @@ def parts_of(
         report: where to note splits that are left out.
 
     Returns:
-        The name and the rows of the split for each part that there is, by :data:`.places.PARTS`.
+        For each part of :data:`.places.PARTS` that there is, its split's name and rows.
 
     Raises:
         DataError: there is no split ``train``.

@@ -72,7 +72,7 @@ def dataset_table(dataset: Any, source: str, *, first: int = 0) -> TableInMemory
     """A ``datasets.Dataset`` as a table in which the names of classes replace their ids."""
 
     def rows(wanted: Sequence[str]) -> Iterator[Mapping[str, object]]:
-        # Of a column of class ids, or of lists of them.
+        # The feature of a column may be of class ids, or of lists of them.
         features = {name: dataset.features[name] for name in wanted}
         names = {n: getattr(getattr(f, "feature", f), "names", None) for n, f in features.items()}
         for name, declared in names.items():
@@ -89,7 +89,7 @@ def require_one_type(table: TableInMemory, column: str) -> None:
     In files these are told apart by how they are written; in memory a mixture is a mistake.
 
     Raises:
-        DataError: it does; the message names the first two rows that differ.
+        DataError: it mixes them; the message names the first two rows that differ.
     """
     if table.columns is not None and column not in table.columns:
         return
@@ -160,12 +160,12 @@ def _of_columns(
 
 
 def _categories(column: Any) -> Any:
-    """What a categorical Series declares; None for any other column."""
+    """The categories that a categorical Series declares; None for any other column."""
     return getattr(getattr(column, "dtype", None), "categories", None)
 
 
 def _category_name(value: object) -> str:
-    """A category as text, where pandas' 1.0 is 1, as in columns of numbers."""
+    """A category as text; pandas' 1.0 becomes 1, as in columns of numbers."""
     return str(int(value) if isinstance(value, float) and value % 1 == 0 else value)
 
 

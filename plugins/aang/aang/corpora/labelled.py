@@ -79,13 +79,13 @@ def read_rows(
 def complete_rows(
     table: Table, columns: Columns, report: ReadReport, *, skip_bad_rows: bool, blank_label: bool
 ) -> Table:
-    """A table with the rows that have their texts and their label, all of them in memory.
+    """A table in memory with the rows that have their texts and their label.
 
     Args:
         table: The table.
         columns: Names of its columns.
-        report: Where to count the others, if they are left out.
-        skip_bad_rows: Leave the others out; otherwise they are an error.
+        report: Where to count incomplete rows, if they are left out.
+        skip_bad_rows: Leave incomplete rows out; otherwise they are an error.
         blank_label: Whether an empty cell is a label.
 
     Raises:
@@ -104,7 +104,7 @@ def complete_rows(
             continue
         where, (what, fault) = table.where(number), lacking
         if not (complete or bad or skip_bad_rows):
-            # A name that the first record does not have is misspelled, most likely.
+            # A name that the first record does not have is most likely misspelled.
             columns.require(values, columns.names(), where)
         first = first or f"{where}: {fault}"
         bad.append(number)
@@ -155,7 +155,7 @@ def texts_of(
     """The text of a row and, if ``columns`` names one, the second, checked as for training.
 
     Raises:
-        DataError: As for :func:`read_rows`, of texts.
+        DataError: As for :func:`read_rows`, but only for texts.
     """
     columns.require(values, columns.texts(), where)
     first, *second = (text_of(columns.cell(values, n, where, report)) for n in columns.texts())
@@ -169,17 +169,16 @@ def know_unseen(
     option: str,
     lacking: str = "train lacks",
 ) -> TaskType:
-    """The kind of task that also knows classes which only these parts have, and train lacks.
+    """Extend the kind of task by classes that these parts have and train lacks.
 
-    With few labels this is usual. Such rows stay: without them the score would be that of easier
-    data.
+    This is common with few labels. Such rows stay: without them the data would be easier.
 
     Args:
         task_type: the kind of task, fitted to its training data.
         parts: the rows to score, and what messages call them.
         report: where to note how many rows have such a class, and which.
         option: the option that names the column of the label.
-        lacking: what messages say of such a class.
+        lacking: what messages say about such a class.
 
     Raises:
         DataError: a part has classes, but none that can be predicted.
@@ -197,7 +196,7 @@ def know_unseen(
         if found := sorted(every - known):
             count = sum(not classes <= known for classes in named)
             rows_of = f"{count} row{'' if count == 1 else 's'} of {name}"
-            # Of a text with several classes or tags, only these are wrong.
+            # In a text with several classes or tags, only these are wrong.
             wrong = "missed" if task_type.several_classes else "wrong"
             loss = "; the loss on dev leaves them out" if name == "dev" else ""
             report.note(

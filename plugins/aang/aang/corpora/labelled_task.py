@@ -70,7 +70,7 @@ class LabelledTask:
         return content.hexdigest()[:32]
 
     def part_with(self, example: Example) -> str | None:
-        """``dev`` or ``test``, if the text is in one of them, whatever its case and spaces.
+        """``dev`` or ``test``, if the text is in one of them, ignoring case and spaces.
 
         An objective that had seen such a text would inflate the score. In tasks over pairs, both
         texts have to be the same, and a single text has to be one of the two.
@@ -112,7 +112,7 @@ def new_texts(
 
     Args:
         found: examples, each with its place.
-        held_out: returns ``dev`` or ``test`` for a text of theirs, else None.
+        held_out: returns ``dev`` or ``test`` for a text in that part, else None.
         name: the data that they belong to.
         source: where they come from, for the error.
         report: counts those that are left out.
@@ -162,11 +162,11 @@ class TaskReading:
     Attributes:
         columns: names of the columns.
         task_type: what kind of task it is; None to choose it from the labels of train.
-        label_names: the names of the classes where labels are zeros and ones by their place.
+        label_names: the names of the classes, for labels that are a zero or one for each class.
         seed: of the dev split.
         dev_fraction: the share of train that becomes the dev set where none is given.
         skip_bad_rows: leave out rows that lack a text or a label; otherwise they are an error.
-        registry: where kinds of end task are found; None for those that are installed.
+        registry: where kinds of end task are looked up; None for the installed ones.
     """
 
     columns: Columns = field(default_factory=Columns)
@@ -204,7 +204,7 @@ def load_task(
             dev or test has no class of train.
     """
     columns, skip = reading.columns, reading.skip_bad_rows
-    # Before anything else: what is missing must not decide the kind of task.
+    # First of all, because missing values must not decide the kind of task.
     train = complete_rows(
         read_table(parts["train"], columns.names()),
         columns,
@@ -288,7 +288,7 @@ def split_dev(
     kept, drawn = train_test_split(
         splittable,
         test_size=min(wanted, len(splittable) // 2),
-        random_state=seed % 2**32,  # all that scikit-learn takes
+        random_state=seed % 2**32,  # scikit-learn's limit
         stratify=[labels[index] for index in splittable],
     )
     singles = [index for index, label in enumerate(labels) if sizes[label] == 1]
@@ -341,7 +341,7 @@ def contradictions(examples: Iterable[Example]) -> dict[tuple[str, str | None], 
 
 
 def _count_overlap(train: LabelledRows, part: LabelledRows, name: str, report: ReadReport) -> None:
-    """Count texts that are also in train: they make scores too good, and nobody notices."""
+    """Count texts that are also in train: they inflate scores unnoticed."""
     seen = set(map(_texts, train.examples))
     for example, where in zip(part.examples, part.places, strict=True):
         if _texts(example) in seen:
@@ -353,6 +353,6 @@ def _texts(example: Example) -> tuple[str, str | None]:
 
 
 def text_key(example: Example) -> tuple[str, str | None]:
-    """What equal texts have in common; blanks and capital letters make no difference."""
+    """A key for comparing texts, which ignores blanks and case."""
     first, second = (t if t is None else " ".join(t.split()).casefold() for t in _texts(example))
     return first or "", second

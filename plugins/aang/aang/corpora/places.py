@@ -1,4 +1,4 @@
-"""What exists at the places that options name: files, folders and globs; and names for it."""
+"""The files, folders and globs that options name: what is there, and names for it."""
 
 import glob
 import os
@@ -13,7 +13,7 @@ PARTS = ("train", "dev", "test")
 """The parts of the end task."""
 
 REST = "rest"
-"""The word in place of a file that names the training rows which a draw has left out."""
+"""Given in place of a file, this names the training rows that a draw has left out."""
 
 _LONGEST_NAME = 100
 
@@ -46,7 +46,7 @@ def require_file(path: Path) -> None:
 
 
 def refuse_other_folders(source: str) -> None:
-    """Refuse a file, and a folder without a model; what is no path here may be a name on the hub.
+    """Refuse a file or a folder without a model; what is not a path here may be a hub name.
 
     Args:
         source: folder or hub name.
@@ -135,7 +135,7 @@ def find_files(
 
 
 def names_of_files(places: Sequence[Path], files: Iterable[Path]) -> dict[Path, str]:
-    """What each file is called from the place that named it, the same on every machine.
+    """A name for each file, relative to the place that named it, the same on every machine.
 
     Args:
         places: files, folders and globs.

@@ -1,4 +1,4 @@
-"""Comma-separated and tab-separated files: a header, then a record a line or over several."""
+"""Comma-separated and tab-separated files: a header, then records of one or several lines."""
 
 import csv
 import re
@@ -17,7 +17,7 @@ _CSV_ADVICE = 'Put a text that contains a comma, a quote or a line break in "quo
 _TSV_ADVICE = "A text must not contain a tab or a line break; quotes do not help in TSV."
 
 _SEPARATOR_LINE = re.compile(r'"?sep=([^"\r\n])"?\s*', re.IGNORECASE)
-"""The first line by which Excel is told what separates the fields."""
+"""A first line that tells Excel what separates the fields."""
 
 _SAMPLE = 50
 """Lines of a CSV file that are looked at before it is read."""
@@ -75,7 +75,7 @@ def check_header(
 
 
 def _repeats(columns: Sequence[str], fields: Sequence[str]) -> bool:
-    """Whether a row has the names of the columns, in whatever order."""
+    """Whether a row has the names of the columns, in any order."""
     first = fields[0].strip("\ufeff ")
     return first in columns and sorted([first, *map(str.strip, fields[1:])]) == sorted(columns)
 

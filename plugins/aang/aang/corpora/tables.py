@@ -184,7 +184,7 @@ def _json_told(where: str) -> Iterator[None]:
         yield
     except json.JSONDecodeError as error:
         line = f" of line {error.lineno}" if error.lineno > 1 else ""
-        # Some of Python's messages end so, as in "Unterminated string starting at".
+        # Some of Python's messages end with it, as "Unterminated string starting at" does.
         what = error.msg.removesuffix(" at")
         raise DataError(
             f"{where}: this is not valid JSON: {what} at column {error.colno}{line}."
@@ -224,7 +224,7 @@ def _parquet(path: Path, wanted: Sequence[str] | None) -> Table:
 
 
 def _class_names(metadata: bytes) -> Mapping[str, Sequence[str]]:
-    """The names that Hugging Face datasets writes beside a file's ids of classes, by column."""
+    """Class names by column, which Hugging Face datasets stores beside a file's class ids."""
     try:
         features = json.loads(metadata)["info"]["features"]
         of_items = {name: feature.get("feature", feature) for name, feature in features.items()}
@@ -234,10 +234,10 @@ def _class_names(metadata: bytes) -> Mapping[str, Sequence[str]]:
 
 
 def named(value: object, names: Sequence[str] | None) -> object:
-    """The names of ids of classes, also in lists; anything else as it is.
+    """The value with names in place of class ids, also in lists.
 
     Raises:
-        DataError: an id has no name.
+        DataError: a class id has no name.
     """
     if not names:
         return value
@@ -263,7 +263,7 @@ READERS: Mapping[str, Callable[[Path, Sequence[str] | None], Table]] = MappingPr
         ".parquet": _parquet,
     }
 )
-"""What reads a file, by its extension; all but Parquet may be followed by ``.gz``.
+"""The readers by file extension; all but Parquet may be followed by ``.gz``.
 
 A reader gets the path and the columns that are wanted, or None for all. A file with any other
 extension is read if it holds JSON Lines.

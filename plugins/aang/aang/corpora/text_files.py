@@ -34,7 +34,7 @@ _ADVICE = {
     "gzip": "Copy or download it again",
     "file": "See that it is there and may be read",
 }
-"""What to do about a fault, by its first word; the others are of encodings."""
+"""What to do about a fault, by its first word; all others are about encodings."""
 
 LONGEST_LINE = 2**26
 """Longest line that is read, in bytes: a gzip file of some kilobytes can hold one of gigabytes."""
@@ -84,8 +84,8 @@ def text_lines(path: Path, longest: int | None = None) -> Iterator[str]:
 
 
 def begins_with(path: Path, mark: bytes) -> bool:
-    """Whether ``mark`` is the first of a file's text that is not blank."""
-    # Reading tells what is wrong with a file.
+    """Whether a file's text begins with ``mark``, after any blanks."""
+    # Faults are reported when the file is read.
     with suppress(UnicodeDecodeError, OSError, *_GZIP_DAMAGE), _opened(path) as readline:
         return next(filter(None, map(bytes.lstrip, _lines(readline, 2**10))), b"").startswith(mark)
     return False
@@ -163,7 +163,7 @@ def well_formed_value(value: Any) -> Any:
 
 
 def _numbered(path: Path, report: ReadReport, longest: int) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of each line, up to what cannot be read, which ``report`` gets."""
+    """Number and bytes of each line, up to a fault, which ``report`` gets."""
     number = 0
     try:
         with _opened(path) as readline:
@@ -183,7 +183,7 @@ def _numbered(path: Path, report: ReadReport, longest: int) -> Iterator[tuple[in
 
 @contextmanager
 def _opened(path: Path) -> Iterator[_ReadLine]:
-    """What reads a file's lines, those of UTF-16 and UTF-32 as UTF-8."""
+    """A function that reads a file's lines, converting UTF-16 and UTF-32 to UTF-8."""
     with path.open("rb") as raw:
         # By content: a downloaded "train.jsonl.gz" has often been unpacked on the way.
         stream = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(_GZIP) else raw

@@ -41,7 +41,7 @@ def encode(
         texts: the N texts; some may have a second one.
         tokenizer: the encoder's tokenizer.
         max_length: longest row, in tokens.
-        cache: the cache folder; None to tokenise in memory what will not be needed again.
+        cache: the cache folder; None for texts that will not be needed again.
 
     Returns:
         ``lengths``, int64 ``[N]``; ``cut``, bool ``[N]``, whether the text was longer; and for the
@@ -84,7 +84,7 @@ def _encoded(
         encode_batch(texts[first : first + _BATCH], tokenizer, max_length, special)
         for first in range(0, len(texts), _BATCH)
     ]
-    # Each part is dropped where it is joined, so that no more than one column is there twice.
+    # Parts are dropped as they are joined, so that only one column is in memory twice.
     return {name: torch.cat([part.pop(name) for part in parts]) for name in list(parts[0])}
 
 

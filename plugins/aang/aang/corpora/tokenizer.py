@@ -1,4 +1,4 @@
-"""What AANG needs to know of a tokenizer: its special tokens, vocabulary, offsets and identity."""
+"""What AANG needs from a tokenizer: its special tokens, vocabulary, offsets and identity."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ _NOT_OF_IDS = frozenset(
 
 
 _LOOKED_AT = 10_000
-"""Tokens among which one of letters is looked for; where there are such, many are."""
+"""Tokens that are searched for one of letters only; a vocabulary with letters has many."""
 
 _NAMED = ("cls", "sep", "bos", "eos", "pad")
 """Tokens that stand around texts, by transformers' names."""
@@ -69,7 +69,7 @@ def token_offsets(
     """Where the tokens of each text begin and end in it; (0, 0) for special tokens.
 
     Raises:
-        ModelError: the tokenizer does not know.
+        ModelError: the tokenizer cannot tell.
     """
     if not tokenizer.is_fast:
         raise ModelError(
@@ -89,7 +89,7 @@ def token_offsets(
 
 
 def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
-    """Fingerprint of all that token ids depend on, except the text and the length of rows."""
+    """Fingerprint of everything that token ids depend on, except text and length of rows."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         definition = _of_python(tokenizer)
@@ -101,7 +101,7 @@ def tokenizer_digest(tokenizer: PreTrainedTokenizerBase) -> str:
     parts = [
         type(tokenizer).__name__,
         definition,
-        # The text "[SEP]" is one special token, or the pieces of a word.
+        # Decides whether the text "[SEP]" is one special token or the pieces of a word.
         tokenizer.split_special_tokens,
         sorted(tokenizer.special_tokens_map.items()),
         tokenizer.model_input_names,
@@ -178,7 +178,7 @@ def unknown_letters(texts: Iterable[str], tokenizer: PreTrainedTokenizerBase) ->
     """The share of the letters in texts that a tokenizer does not know; 0 without letters.
 
     Such a letter becomes the unknown token or, with a tokenizer that falls back to bytes, several
-    tokens. Nothing else counts: an emoji of four tokens is no other language.
+    tokens. Only letters count: an emoji of four tokens is not another language.
     """
     counts = Counter(letter for text in texts for letter in text if letter.isalpha())
     if not counts:

@@ -157,7 +157,7 @@ class TokenRows:
 LOOKED_AT = 1000
 """Texts of a source whose letters are counted, to see whether the tokenizer knows the language."""
 MOST_UNKNOWN = 0.05
-"""Reading notes a larger share of unknown letters."""
+"""A larger share of unknown letters is noted."""
 
 STATISTICS_ROWS = 8192
 """Rows whose tokens are counted at a time."""
@@ -214,7 +214,7 @@ def tokenize(
     encoded = encode(texts, tokenizer, max_length, cache)
     labels = EncodedLabels()
     if task_type is not None:
-        # Asked for only if the task labels tokens.
+        # Called only if the task labels tokens.
         offsets = partial(token_offsets, [text for text, _ in texts], tokenizer, max_length)
         labels = task_type.encode([example.label for example in examples], offsets, source)
     rows = TokenRows(encoded, labels, tokenizer)
@@ -247,7 +247,7 @@ def _clean(text: str, report: ReadReport) -> str:
 def _gather(values: Tensor, source: Tensor) -> Tensor:
     """``values[source]``, but on one thread.
 
-    Indexing starts a second thread for a few thousand numbers already. On busy cores, waiting for
-    that thread takes a hundred times longer than the work.
+    Indexing starts a second thread even for a few thousand numbers. On busy cores, waiting for that
+    thread takes a hundred times longer than the work.
     """
     return values.index_select(0, source.flatten()).view_as(source)

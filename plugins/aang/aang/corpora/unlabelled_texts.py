@@ -22,7 +22,7 @@ _Found = tuple[Example, str]
 
 
 class UnlabelledTexts:
-    """The texts that ``--unlabelled`` names, without labels, dev and test examples.
+    """The texts that ``--unlabelled`` names, without labels and without dev and test examples.
 
     Files are read each time that the texts are iterated over, JSON Lines and plain text line by
     line. Tables have the end task's columns; a plain text file holds one text per line.
@@ -32,7 +32,7 @@ class UnlabelledTexts:
     Args:
         places: files, folders and globs, or tables in memory; :data:`.places.REST` stands for the
             training rows that a draw has left out.
-        columns: names of the columns. That of the label is not read.
+        columns: names of the columns. The label's is not read.
         task: the end task.
         report: where to count what was left out. Another pass does not count it again.
     """
@@ -81,7 +81,7 @@ class UnlabelledTexts:
         for path in find_files(places, _EXTENSIONS, OPTION, report):
             name = path.name.lower().removesuffix(".gz")
             if name.endswith(_JSON_LINES):
-                # Broken lines are counted: a corpus may be larger than one is willing to mend.
+                # Broken lines are only counted: a corpus may be too large to mend.
                 table = Table(str(path), "line", None, _json_lines(path, report))
                 yield from self._rows(table, report)
             elif name.endswith(tuple(READERS)):
@@ -116,7 +116,7 @@ class UnlabelledTexts:
                 f"example; give a table with the columns {' and '.join(self._columns.texts())}"
             )
         for line, where in read_text_lines(path, report):
-            # Unicode has more kinds of blank than those of a line that was blank already.
+            # The line may still be blank by Unicode; only bytes have been checked so far.
             if text := line.strip():
                 yield Example(text), where
 

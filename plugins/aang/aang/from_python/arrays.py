@@ -1,4 +1,4 @@
-"""Texts and labels as scikit-learn's tools hand them over, as columns that a training reads."""
+"""Turns texts and labels, as scikit-learn's tools pass them, into columns that a training reads."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,7 +21,8 @@ def texts_of(X: Any) -> list[Any]:  # noqa: N803
 
     Raises:
         TypeError: it is sparse.
-        ValueError: it has another shape, or holds no text somewhere; the message names the row.
+        ValueError: it has another shape, or holds something other than text; the message names the
+            row.
     """
     if isinstance(X, str):
         raise ValueError("X is one text; give a list of texts")
@@ -47,10 +48,11 @@ def texts_to_predict(X: Any, *, pairs: bool | None) -> list[tuple[str, str | Non
 
     Args:
         X: as :func:`texts_of` takes them.
-        pairs: whether it was fitted to pairs; None if nothing says so.
+        pairs: whether it was fitted to pairs; None if unknown.
 
     Raises:
-        ValueError: they cannot be used, or it was fitted to the others.
+        ValueError: they cannot be used, or are pairs for a classifier of single texts or vice
+            versa.
     """
     texts = texts_of(X)
     if pairs is not None and isinstance(texts[0], tuple) != pairs:
@@ -74,11 +76,12 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
         rows: the number of texts.
 
     Raises:
-        ValueError: they are not as many, differ in kind, or are not classes; one is missing.
+        ValueError: their number is not ``rows``, they differ in kind or are not classes, or one is
+            missing.
     """
     if y is None:
         raise ValueError("AangClassifier requires y to be passed, but the target y is None")
-    # As objects: numpy would make texts of numbers beside texts.
+    # As objects: numpy would turn numbers beside texts into texts.
     values = column_or_1d(np.asarray(y, dtype=object), warn=True)
     if len(values) != rows:
         raise ValueError(
@@ -103,8 +106,8 @@ def groups_of(groups: Any) -> list[Any]:
 def class_names(classes: np.ndarray) -> list[str]:
     """A name for each class, which the saved model carries.
 
-    It is the class as AANG reads it from a table, if it reads all of them as different classes;
-    else with a number.
+    It is the class as AANG reads it from a table; with a number in front if two classes would be
+    read as the same or one is blank.
 
     Examples:
         >>> class_names(np.array(["2.0", "10"])), class_names(np.array(["2", "2.0"]))
@@ -122,13 +125,13 @@ def class_names(classes: np.ndarray) -> list[str]:
 def weights_by_name(
     weights: Mapping[Any, float], classes: np.ndarray, names: Sequence[str]
 ) -> dict[Any, float]:
-    """The weights of classes by the names that training knows them by."""
+    """The weights of classes by the names that training uses."""
     name_of = dict(zip(classes.tolist(), names, strict=True))
     return {name_of.get(one, one): weight for one, weight in weights.items()}
 
 
 def _as_read(name: str) -> str:
-    """The name of a class as training reads it, which leaves it as it is; empty for blank ones."""
+    """The name of a class as training reads it, which then no longer changes; empty if blank."""
     name = well_formed(name)
     return class_name(Cell(name, "y", "y", "y"), ReadReport()) if name.strip() else ""
 

@@ -39,7 +39,7 @@ _OF_FIT = {
 }
 """Options that ``fit`` receives or chooses: they name data, the kind of task or the run folder.
 
-It takes no rows that lack something, as scikit-learn expects.
+Incomplete rows are errors, as scikit-learn expects.
 """
 
 _OF_ITS_OWN: Mapping[str, Any] = {"runs": None, "quiet": True}
@@ -98,9 +98,9 @@ class AangClassifier(TextEstimator):
         **parameters: The options of ``aang train`` that name neither data nor the kind of task,
             which is one class per text, with underscores for dashes, such as ``space``,
             ``weighter``, ``model``, ``steps``, ``lr``, ``seed`` and ``set``, a mapping. None, the
-            default of each, stands for that of ``aang train``. Besides, ``runs`` is a folder in
-            which every fit keeps its run folder; None keeps none.
-            ``quiet=False`` shows the progress of every fit.
+            default of each, means the default of ``aang train``. In addition, ``runs`` is a folder
+            in which every fit keeps its run folder; None keeps none. ``quiet=False`` shows the
+            progress of every fit.
 
     Attributes:
         classes_ (ndarray): the labels, sorted, ``[C]``.
@@ -155,7 +155,7 @@ class AangClassifier(TextEstimator):
                 array with one column of texts or two.
             y: N labels: strings, integers or booleans.
             dev: texts and labels of the dev set; those of a class that ``y`` lacks count as wrong.
-                None splits ``dev_fraction`` of the training data off, stratified by class.
+                None splits off ``dev_fraction`` of the training data, stratified by class.
             unlabelled: further texts of the same kind without labels, for the data ``unlabelled``.
             domain: in-domain texts, for the data ``s2orc``.
 
@@ -201,7 +201,7 @@ class AangClassifier(TextEstimator):
             )
         place = {label: i for i, label in enumerate(predictor.labels)}
         of_train = np.searchsorted(every, classes).tolist()
-        # All at the end: after a fit that fails, the classifier is the one from before it.
+        # Set only at the end: a fit that fails leaves the classifier as it was.
         self.predictor_ = predictor
         self._keep_columns(X)
         self.classes_ = classes
@@ -244,7 +244,7 @@ def _run_folder(runs: str | Path | None) -> Iterator[Path]:
         try:
             yield Path(folder)
         except BaseException as error:
-            # Take back what it says about going on from a folder that is removed.
+            # Remove notes about resuming in a folder that is removed.
             if any(folder in note for note in getattr(error, "__notes__", ())):
                 error.__notes__ = [note for note in error.__notes__ if folder not in note]
                 error.add_note("Nothing of this fit is kept; AangClassifier(runs=FOLDER) keeps it.")

@@ -1,4 +1,4 @@
-"""Data that the arguments of a training hold, in place of the files that options name."""
+"""Data in the arguments of a training, in place of the files that options name."""
 
 import os
 import re
@@ -25,7 +25,7 @@ _FILE = re.compile(r"\S*(/\S*|\*|\.(jsonl|ndjson|json|csv|tsv|parquet|txt|text|g
 
 @dataclass(frozen=True)
 class GivenData:
-    """The arguments of a training, told apart: options, and data in memory.
+    """The arguments of a training, separated into options and data in memory.
 
     Attributes:
         options: the options, with the names of copies, ``data/train.jsonl``, for data in memory.
@@ -39,7 +39,7 @@ class GivenData:
 
     @classmethod
     def of(cls, arguments: Mapping[str, Any]) -> "GivenData":
-        """Tell the arguments apart.
+        """Separate the arguments.
 
         Raises:
             AangError: an argument holds data that cannot be used.
@@ -68,7 +68,7 @@ class GivenData:
             config: the options, from :meth:`placed`.
 
         Returns:
-            For each option its table, and the columns that are read, and kept.
+            For each option its table, and the columns that are read and copied.
 
         Raises:
             DataError: a value has another form, columns differ in length, or labels differ in type.
@@ -89,7 +89,7 @@ class GivenData:
 
 
 def _with_saved(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments, where folders that ``save_to_disk`` has written are what it has saved."""
+    """The arguments, with the data sets that ``save_to_disk`` saved in place of their folders."""
 
     def saved(name: str, mark: str) -> bool:
         value = arguments.get(name)
@@ -107,7 +107,7 @@ def _with_saved(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_splits(arguments: Mapping[str, Any], report: ReadReport) -> dict[str, Any]:
-    """The arguments, where a DatasetDict is its splits.
+    """The arguments, with the splits of a DatasetDict in its place.
 
     Raises:
         AangError: there are other data besides it, or it cannot be used.
@@ -135,11 +135,11 @@ def _in_memory(value: object) -> bool:
 def _texts_in_memory(value: object, name: str) -> bool:
     """Whether the value is texts, and not the names of files.
 
-    A list of strings may be either; a string without spaces that ends like a file, or that is one,
-    names a file.
+    A list of strings may be either; a string names a file if it has no spaces and ends like a file
+    name, or if there is such a file.
 
     Raises:
-        ConfigError: a list of strings is partly one and partly the other.
+        ConfigError: a list of strings mixes both.
     """
     if not isinstance(value, list | tuple):
         return _in_memory(value)
@@ -154,7 +154,7 @@ def _texts_in_memory(value: object, name: str) -> bool:
 
 
 def _names_a_file(item: object) -> bool:
-    # os.path.exists is False where Path.exists raises: a text may be longer than names can be.
+    # os.path.exists returns False where Path.exists raises, for texts too long to be a name.
     if not isinstance(item, str) or len(item) > 255 or "\n" in item or "\0" in item:
         return False
     return item == REST or _FILE.fullmatch(item) is not None or os.path.exists(item)  # noqa: PTH110

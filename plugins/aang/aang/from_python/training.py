@@ -64,7 +64,7 @@ def train(
         The run, finished.
 
     Raises:
-        AangError: Something that was named cannot be used.
+        AangError: The data, the model or an option cannot be used.
         KeyboardInterrupt: Training was interrupted, in a notebook by its stop button; a checkpoint
             has been written, and a note of the error says how to continue.
 
@@ -118,7 +118,7 @@ def train(
             if (out / "config.yaml").is_file():
                 stopped.add_note(f"To continue: train(resume={str(out)!r})")
             raise
-    # A push that failed, for instance, is more than a note.
+    # Failures, such as a push that failed, are shown even if quiet.
     for sentence in run.failures if quiet else run.notes:
         (note if quiet else say)(sentence)
     return run
@@ -132,8 +132,8 @@ def _prepared(
     processes: Processes,
     stack: ExitStack,
 ) -> tuple[Sources, Path]:
-    """Read the data; its copies, and the run, will be in the folder that is returned beside it."""
-    # The folder is named after what is trained, which only the data decides.
+    """Read the data, and choose the folder for the run and for copies of data in memory."""
+    # The name of the folder depends on the plan, which is settled only once the data is read.
     out = config.out or Path("runs")
     placed = given.placed(config, out)
     tables = given.tables(placed)

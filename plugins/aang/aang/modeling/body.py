@@ -31,7 +31,7 @@ class EncoderBody(nn.Module):
             if isinstance(module, DebertaEmbeddings | DebertaV2Embeddings):
                 # DeBERTa's attention takes masks as they are, but its embeddings set padding to
                 # zero, for which they want one entry per token. Without it, padding has embeddings
-                # that nobody sees.
+                # that no token sees.
                 module.register_forward_pre_hook(_without_pairs, with_kwargs=True)
         self.base = base
 
@@ -58,8 +58,8 @@ class EncoderBody(nn.Module):
         """
         mask: Any = attention_mask
         if attention_mask.dim() == 2 and attention_mask.device.type != "cpu":
-            # Transformers looks into such a mask, to leave it out where no token is padding, and
-            # the host would wait for the device in every pass.
+            # transformers would read such a mask, to leave it out if no token is padding, so the
+            # host would wait for the device in every pass.
             attention_mask = attention_mask.unsqueeze(1).expand(-1, attention_mask.shape[1], -1)
         if attention_mask.dim() == 3:
             mask = _attention_masks(self.base, attention_mask)
@@ -138,7 +138,7 @@ class TrainedPart:
         return base
 
     def save(self, folder: Path, head: "TransformersHead") -> None:
-        """Save what is only this part's, for those who have the encoder already.
+        """Save only this part, for those who already have the encoder.
 
         Args:
             folder: an empty folder.
@@ -147,7 +147,7 @@ class TrainedPart:
 
 
 def part_in_words(body: EncoderBody, parts: Sequence[TrainedPart]) -> str | None:
-    """A sentence about what of the encoder is trained; None if all of it is."""
+    """A sentence about which part of the encoder is trained; None if all of it is."""
     if not parts:
         return None
     parameters = list(body.parameters())
@@ -185,7 +185,7 @@ def _widened(values: Tensor, tokens: int, three: bool) -> Tensor:
 
 
 def _with_noise(inputs: Mapping[str, Tensor], like: Tensor) -> Mapping[str, Tensor]:
-    """Inputs with noise of zeros if they have none, for a pass that they share with some."""
+    """Inputs with zero noise if they have none, for a pass shared with inputs that have some."""
     shape = (*inputs["input_ids"].shape, like.shape[2])
     return {"noise": like.new_zeros(shape), **inputs}
 
@@ -215,7 +215,7 @@ def _attention_masks(base: PreTrainedModel, sees: Tensor) -> Tensor | dict[str, 
 
 def _mask(base: PreTrainedModel, sees: Tensor) -> Tensor:
     # A softmax over nothing is NaN, and NaN spreads in backward even from padding; let
-    # padding see everything instead. Nobody sees padding, so it changes nothing else.
+    # padding see everything instead. No token sees padding, so it changes nothing else.
     empty = ~sees.any(dim=-1, keepdim=True)
     mask = (sees | empty).unsqueeze(1)
     if base.config._attn_implementation != "eager" or _is_deberta(base):

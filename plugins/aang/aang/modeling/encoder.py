@@ -160,7 +160,7 @@ def load_text_model(
 
     Raises:
         ModelError: ``source`` is not a model, lacks weights of the encoder, or is a model that AANG
-            cannot use as an encoder, because it does not keep to attention masks, for instance.
+            cannot use as an encoder, because it ignores attention masks, for instance.
     """
     task_type = task_type or SingleLabel(tuple(labels))
     auto = CLASSES[task_type.pipeline]

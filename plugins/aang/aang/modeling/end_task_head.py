@@ -24,7 +24,7 @@ OF_A_HEAD = (
 )
 """Settings in ``config.json``, besides the names of classes, that are about one trained head.
 
-The first two lines are what AANG saves; the others are what other libraries do.
+The first two lines are what AANG saves; the others are what other libraries save.
 """
 
 _UNNAMED = re.compile(r"LABEL_\d+")
@@ -95,9 +95,9 @@ def end_task_head(
 
 
 def _task_type_of(config: PreTrainedConfig, task_type: TaskType) -> TaskType | None:
-    """The kind of task of a stored head: this task's own, if that takes the head for one of its.
+    """The kind of task of a stored head: this task's own kind, if it recognises the head.
 
-    None if no plug-in that is loaded knows the kind.
+    None if no loaded plug-in knows the kind.
     """
     own = type(task_type)
     found = None if own is SingleLabel else own.of_model(config, labels_of(config))

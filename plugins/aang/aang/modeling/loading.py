@@ -81,7 +81,7 @@ def load_classifier(source: str, *, trust_remote_code: bool = False) -> PreTrain
         ModelError: ``source`` is not a classifier, lacks some of its weights, or reads the last
             position of a row, where AANG pads.
     """
-    # Weights that are missing are drawn before they are refused.
+    # Missing weights are drawn at random before they are refused.
     with loading(source, "model"), generators_kept():
         config = AutoConfig.from_pretrained(source, trust_remote_code=trust_remote_code)
         of_tokens = "ForTokenClassification" in " ".join(config.architectures or ())

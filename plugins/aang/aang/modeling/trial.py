@@ -17,7 +17,7 @@ _USE = "Use another encoder, such as roberta-base or answerdotai/ModernBERT-base
 def refuse_unusable(
     source: str, body: EncoderBody, heads: Sequence[TransformersHead], longest: int
 ) -> None:
-    """Refuse an encoder that does not keep to masks, or whose heads read more than hidden states.
+    """Refuse an encoder that ignores masks, or whose heads read more than hidden states.
 
     The row passes through the encoder twice, the second time with another token in the middle,
     which a mask hides from all other tokens. Convolutions and Fourier transforms ignore masks.

@@ -12,7 +12,7 @@ _SHOWN = 3
 def refuse_untrained_body(
     source: str, prefix: str, base: PreTrainedModel, missing: Collection[str]
 ) -> None:
-    """Refuse an encoder of which some weights would be random.
+    """Refuse an encoder if some of its weights would be random.
 
     Args:
         source: folder or hub name of the encoder.
@@ -57,7 +57,7 @@ def refuse_misfits(source: str, model: PreTrainedModel, misfits: Collection[str]
 def refuse_untrained_classifier(
     source: str, model: PreTrainedModel, missing: Collection[str]
 ) -> None:
-    """Refuse a classifier of which some weights would be random.
+    """Refuse a classifier if some of its weights would be random.
 
     Args:
         source: folder or hub name of the classifier.
@@ -84,7 +84,7 @@ def refuse_untrained_classifier(
 def refuse_more_tokens(
     source: str, tokenizer: PreTrainedTokenizerBase, base: PreTrainedModel
 ) -> None:
-    """Refuse a tokenizer whose tokens the encoder does not all know.
+    """Refuse a tokenizer with tokens that the encoder does not know.
 
     Args:
         source: folder or hub name of both.

@@ -48,7 +48,7 @@ class Cell:
         """The cell with the list that its text spells; itself if it holds anything else.
 
         Raises:
-            DataError: its text looks like a list and is none.
+            DataError: its text looks like a list but is not one.
         """
         if not isinstance(self.value, str):
             return self
@@ -65,7 +65,7 @@ class Cell:
 
 
 def is_null(value: object) -> bool:
-    """Whether a value stands for nothing."""
+    """Whether a value is None or NaN."""
     return value is None or (isinstance(value, float | Decimal) and math.isnan(value))
 
 
@@ -73,7 +73,7 @@ def text_of(cell: Cell) -> str:
     """The text in a cell.
 
     Raises:
-        DataError: it is missing, empty or something else.
+        DataError: it is missing, empty or not text.
     """
     if is_null(cell.value):
         raise cell.fault("is null. Fill it in or remove the example.")
@@ -145,7 +145,7 @@ def without_zeros(name: str) -> str:
     """The name ``"1"`` for ``"1.0"``, and any other name as it is.
 
     CSV and Parquet written from a column that once had nulls hold 1 as 1.0, and the same class or
-    group must not be two.
+    group must not become two.
     """
     integral = _INTEGRAL.fullmatch(name)
     return integral[1] if integral else name
@@ -179,7 +179,7 @@ def number(value: object) -> float | None:
     """The number that a value is or spells; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, str | int | float | Decimal):
         return None
-    if isinstance(value, str) and "_" in value:  # 1_000, a number to Python alone
+    if isinstance(value, str) and "_" in value:  # 1_000, a number only to Python
         return None
     try:
         found = float(value)

@@ -25,7 +25,7 @@ def task_type_named(name: str, registry: Registry | None = None) -> "type[TaskTy
         registry: everything that plug-ins have registered; None for those that are installed.
 
     Raises:
-        UnknownNameError: nobody registered it; the message says which plug-ins are not loaded.
+        UnknownNameError: it is not registered; the message says which plug-ins are not loaded.
     """
     kind: Any = (registry or load_plugins().registry).task_types.find(name).load()
     return kind  # type: ignore[no-any-return]
@@ -52,7 +52,7 @@ def choose_task_type(
         name: the kind that the user asks for; None to choose it from the labels.
         column: the labels of train.
         report: where to note the choice, if it is not a single-label task, and how labels are read.
-        label_names: the names of the classes where labels are zeros and ones by their place.
+        label_names: the names of the classes, for labels that are a zero or one for each class.
         registry: everything that plug-ins have registered; None for those that are installed.
 
     Raises:
@@ -71,7 +71,7 @@ def choose_task_type(
 
 
 def _recognised(column: "LabelColumn", report: ReadReport, registry: Registry) -> "type[TaskType]":
-    """The first kind that takes the labels for its own, in the order of registration."""
+    """The first kind that recognises the labels, in the order of registration."""
     for kind in _loaded(registry, report):
         if holds := kind.recognises(column, report):
             report.note(
@@ -85,7 +85,7 @@ def _recognised(column: "LabelColumn", report: ReadReport, registry: Registry) -
 
 
 def _loaded(registry: Registry, report: ReadReport) -> "Iterator[type[TaskType]]":
-    """The kinds in the order of registration; one that cannot be imported stops no other."""
+    """The kinds in the order of registration; one that cannot be imported is skipped and noted."""
     for entry in registry.task_types:
         try:
             kind: Any = entry.load()
@@ -96,7 +96,7 @@ def _loaded(registry: Registry, report: ReadReport) -> "Iterator[type[TaskType]]
 
 
 def _refuse_other_kinds(column: "LabelColumn", reason: str) -> None:
-    """Raise DataError for labels that are hardly names of classes; no other kind is there.
+    """Raise DataError for labels that are unlikely to be names of classes; no other kind is loaded.
 
     Args:
         column: the labels of train.

@@ -19,12 +19,12 @@ LOG_LIKELIHOOD = "log-likelihood"
 
 
 def shown_score(value: float | None, metric: str, interval: Sequence[float] = ()) -> str:
-    """A score as people read it: times 100, where files and functions have it between 0 and 1.
+    """A score for people: times 100, where files and functions have it between 0 and 1.
 
     Args:
-        value: the score; a dash stands for none.
-        metric: what it is of; RMSE and log-likelihood stay as they are, in a unit of their own.
-        interval: where it may lie as well, from the lowest to the highest, in brackets.
+        value: the score; None is shown as a dash.
+        metric: its metric; RMSE and log-likelihood stay as they are, in a unit of their own.
+        interval: its lower and upper bound, shown in brackets.
 
     Examples:
         >>> from aang.runs import shown_score

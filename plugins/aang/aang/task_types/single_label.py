@@ -65,7 +65,7 @@ class SingleLabel(TaskType):
         return Errors(dict(zip(self.classes, rates, strict=True)), matrix)
 
     def baseline_scores(self, train: Tensor, labels: Tensor) -> Mapping[str, float]:
-        majority = int(train.bincount().argmax())  # of several, the first
+        majority = int(train.bincount().argmax())  # the first of several
         return scores(labels.tolist(), [majority] * len(labels))
 
     def decode(self, logits: Tensor, texts: Sequence[str], offsets: Offsets) -> list[Decoded]:
@@ -91,9 +91,9 @@ class SingleLabel(TaskType):
         from sklearn.dummy import DummyClassifier
         from sklearn.linear_model import LogisticRegression
 
-        if len(labels.unique()) == 1:  # of few rows, a fold may leave one class
+        if len(labels.unique()) == 1:  # a fold of few rows may leave one class
             return DummyClassifier()
-        # Classes count alike in training if they do in the metric.
+        # Classes count equally in training if they do in the metric.
         weights = "balanced" if metric == "macro-f1" else None
         return LogisticRegression(C=penalty, max_iter=1000, class_weight=weights)
 

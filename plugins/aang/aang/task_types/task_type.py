@@ -100,14 +100,14 @@ class Decoded:
 class TaskType(ABC):
     """One kind of end task: what a label is, and all that follows from it.
 
-    A value of it belongs to one task: it knows the task's classes, or how its numbers are scaled.
+    An instance belongs to one task: it knows the task's classes, or how its numbers are scaled.
     Before :meth:`fitted` it knows nothing and can only read cells.
 
     Logits are ``[N, C]`` for kinds with a label for every row, and ``[N, T, C]`` for kinds with a
     label for every token. Labels are what :meth:`encode` made of them: ``[N, ...]`` or ``[N, T]``.
 
-    A kind of your own has ``name``, ``metrics``, ``baseline`` and the abstract methods.
-    The rest has defaults. ``aang train`` without a recipe, space or weighter trains it on the space
+    A kind of your own defines ``name``, ``metrics``, ``baseline`` and the abstract methods. The
+    rest has defaults. ``aang train`` without a recipe, space or weighter trains it on the space
     ``td`` with the weighter ``factored``, because the output of the recipe ``contrast`` requires
     the trait ``end-task:single-label``, which only the kind of that name has.
 
@@ -127,11 +127,11 @@ class TaskType(ABC):
         several_classes: whether a text may have several classes or tags.
         empty_is_label: whether an empty cell is a label.
         problem_type: transformers' ``problem_type``, if the model needs one.
-        waives: traits that outputs with the trait ``end-task-head`` need not find, because this
+        waives: traits that outputs with the trait ``end-task-head`` may do without, because this
             kind's head does not read what they are about.
         pipeline_options: what the model card gives to transformers' ``pipeline``.
-        linear: the linear model that predicts such labels from TF-IDF, for people; None if none
-            does.
+        linear: the linear model that predicts such labels from TF-IDF, for people; None if there is
+            none.
     """
 
     labels: tuple[str, ...] = ()
@@ -154,12 +154,12 @@ class TaskType(ABC):
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """What examples are counted by and errors are listed by, those that train lacks last."""
+        """The names that examples are counted and errors listed by, those that train lacks last."""
         return self.labels + self.unseen if self.names_classes else ()
 
     @property
     def probable(self) -> tuple[str, ...]:
-        """What predictions have probabilities of; empty if they have none."""
+        """The names that predictions have probabilities for; empty if they have none."""
         return self.labels if self.names_classes and not self.reads_every_token else ()
 
     @classmethod
@@ -205,7 +205,7 @@ class TaskType(ABC):
         return cls(labels) if getattr(config, "end_task", None) == cls.name else None
 
     def finish(self, model: Any) -> None:
-        """Make a trained transformers model, in place, compute and say what people expect.
+        """Adapt a trained transformers model in place, so that it computes what users expect.
 
         A kind that writes more calls this, too: :meth:`of_model` recognises ``end_task``. One that
         derives from `SingleLabel`, which writes nothing, takes both methods from `TaskType`.
@@ -213,15 +213,15 @@ class TaskType(ABC):
         model.config.end_task = self.name
 
     def undo_finish(self, model: Any, config: Any) -> str | None:
-        """Make a finished model, in place, compute again what :meth:`losses` compares.
+        """Undo :meth:`finish` in place, so that the model computes what :meth:`losses` expects.
 
         Args:
             model: a model of this kind with these outputs.
             config: the configuration that was saved with it.
 
         Returns:
-            None; or why this task cannot go on with it, such as ``is for another scale``, and then
-            the model is as it was.
+            None; or why this task cannot continue with it, such as ``is for another scale``: the
+            model is then unchanged.
         """
         return None
 
@@ -320,7 +320,7 @@ class TaskType(ABC):
         """
 
     def tuned(self, labels: Tensor, logits: Tensor, metric: Metric) -> Self:
-        """This kind, decoding as is best by ``metric`` on these dev rows."""
+        """This kind with the decoding that is best by ``metric`` on these dev rows."""
         return self
 
     def settings(self) -> Mapping[str, float]:

@@ -8,7 +8,7 @@ _SCRIPTS = (
     r"\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}"
     r"\p{Script=Khmer}\p{Script=Myanmar}"
 )
-"""Scripts without spaces between words. The letters that follow are of two of them."""
+"""Scripts without spaces between words; :data:`_UNSPACED` adds letters that two of them share."""
 
 # Digits are left out: a number is one word.
 _UNSPACED = rf"[[[{_SCRIPTS}]&&[\p{{L}}\p{{Nl}}\p{{M}}]]\u3006\u303c\u30fc\uff70\uff9e\uff9f]"

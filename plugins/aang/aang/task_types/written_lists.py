@@ -17,7 +17,7 @@ _QUOTES_MEET = re.compile(r"['\"]\s*[uU]?['\"]")
 def list_in(text: str) -> list[object] | None:
     """The list that a text spells in the notation of JSON or Python; None if it spells none.
 
-    Nothing is evaluated but literals, and tuples become lists.
+    Only literals are evaluated, and tuples become lists.
 
     Examples:
         >>> from aang.task_types.written_lists import list_in
@@ -31,7 +31,7 @@ def list_in(text: str) -> list[object] | None:
         return _readable(json.loads(text))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("error")  # of escapes that Python does not know
+            warnings.simplefilter("error")  # for escapes that Python does not know
             found = ast.literal_eval(text)
         # As numpy writes ['a' 'b'], which Python reads as ['ab'].
         if _QUOTES_MEET.search(text) and _strings_meet(text):
@@ -87,7 +87,7 @@ def _readable(value: list[object]) -> list[object]:
 
     Raises:
         UnicodeEncodeError: a text holds half a surrogate pair, which no model can read.
-        TypeError: it holds what JSON does not have.
+        TypeError: it holds something that JSON does not have.
     """
     found: list[object] = json.loads(json.dumps(value, ensure_ascii=False).encode())
     return found
