@@ -1,4 +1,4 @@
-"""What primitives hand over, checked: one function for each thing that a stage returns.
+"""Checks of what primitives return: one function for each thing that a stage returns.
 
 A run checks the first call of each primitive, in a rehearsal on the CPU before anything is trained;
 later calls are only attributed to the primitive if they raise. The checks of
@@ -40,13 +40,13 @@ from aang_core.plugins.primitive import Primitive
 from aang_core.tasks.task import RowLosses
 
 INNOCENT = (torch.OutOfMemoryError,)
-"""Too little memory is due to the model and the batch, not to the primitive that needed more."""
+"""A lack of memory is due to the model and the batch, not to the primitive that needed more."""
 
 _END: Any = object()
 
 
 class ContractError(AssertionError):
-    """A primitive hands over something other than the protocol of its stage says."""
+    """A primitive returns something that the protocol of its stage does not allow."""
 
 
 def expect(kept: bool, what: str, expected: Any, got: Any) -> None:
@@ -115,10 +115,10 @@ def unchanged(inputs: Mapping[str, Tensor]) -> Iterator[None]:
 
 
 class LabelForm(Protocol):
-    """What labels of one kind of task are in Python.
+    """The Python form of the labels of one kind of task.
 
     Attributes:
-        label_form: it in words.
+        label_form: the form in words.
     """
 
     @property
@@ -151,7 +151,7 @@ ANY_LABEL = LabelTypes("a string or a number or a tuple", str | int | float | tu
 
 
 def check_example(example: Any, what: str, form: LabelForm) -> None:
-    """Check that ``example`` is one, and its label None or of that form."""
+    """Check that ``example`` is an Example, and its label None or of that form."""
     expect(isinstance(example, Example), what, "an Example", described(example))
     text, pair, label = example.text, example.text_pair, example.label
     expect(isinstance(text, str), f"the text of {what}", "a string", described(text))
@@ -275,7 +275,7 @@ class CheckedData(Data):
         data: what the primitive makes.
         primitive: the primitive.
         end_task: the form of the labels of the end task, which data with the trait
-            ``labels:end-task`` has; None if nobody reads its labels.
+            ``labels:end-task`` has; None if its labels are not read.
     """
 
     def __init__(self, data: Data, primitive: Primitive, end_task: LabelForm | None = None) -> None:
@@ -312,10 +312,10 @@ class CheckedData(Data):
             return _CheckedStream(self._data.stream(context), self)
 
     def checked(self, example: Any, what: str) -> Example:
-        """Return ``example`` if it is one; a label that is a whole number becomes a float.
+        """Return ``example``, checked; a label that is a whole number becomes a float.
 
         Raises:
-            PluginError: it is not, or a part of it has the wrong type.
+            PluginError: it is not an Example, or a part of it has the wrong type.
         """
         with of_primitive(self.primitive, "reading its examples"):
             check_example(example, what, self._form)
@@ -458,7 +458,7 @@ class CheckedOutput(Output):
             losses: Any = self._output.losses(head, hidden, targets)
             if not self._tried:
                 check_losses(losses, hidden)
-            # At every call: they depend on the precision, and in 16 bits there are no 257 targets.
+            # At every call: counts depend on the precision, and bfloat16 cannot hold 257.
             expect_tensor(losses[1], "counts of targets", hidden.shape[:1], "B", *_COUNTS)
         self._tried = True
         return RowLosses(*losses)

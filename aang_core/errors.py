@@ -73,7 +73,7 @@ class NumericalError(AangError):
 
 
 class SharedError(AangError):
-    """What one process of a training cannot do, so that all of them end; the first one says so."""
+    """One process of a training cannot continue, so all of them end; the first one says so."""
 
 
 class OutOfMemoryError(AangError):
@@ -120,7 +120,7 @@ def raised(error: BaseException) -> str:
 
 
 def call_of_plugin(error: BaseException) -> tuple[FrameType, FrameType] | None:
-    """The call of a plug-in in which it raised an exception, or a library that it called.
+    """The call of a plug-in in which it, or a library that it called, raised an exception.
 
     Returns:
         The frame of the plug-in's function, and that of ours which called it; None if our own code
@@ -136,7 +136,7 @@ def call_of_plugin(error: BaseException) -> tuple[FrameType, FrameType] | None:
 
 
 def _is_of_plugin(filename: str) -> bool:
-    """Whether a frame belongs to none of the import machinery, core, stdlib and large libraries."""
+    """Whether a frame is outside the import machinery, the core, the stdlib and large libraries."""
     if filename.startswith("<"):
         return False
     path = Path(filename)
@@ -147,6 +147,6 @@ def _is_of_plugin(filename: str) -> bool:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file is of the core, of the text application or of the checks of plug-ins."""
+    """Whether a file belongs to the core, to the text application or to the checks of plug-ins."""
     files = [getattr(sys.modules.get(name), "__file__", None) for name in _OURS]
     return any(path.is_relative_to(Path(file).parent) for file in files if file)

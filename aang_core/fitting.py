@@ -45,7 +45,7 @@ def check_trains(device: torch.device) -> None:
     """Refuse a device that cannot train.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: it cannot train.
     """
     if not can_train(device):
         raise ConfigError(
@@ -104,8 +104,8 @@ def make_trainer(
         The trainer, ready to train.
 
     Raises:
-        ConfigError: the options contradict each other, or do not suit the weighter's rounds; or
-            nothing can train on the body's device.
+        ConfigError: the options contradict each other, or do not suit the weighter's rounds; or the
+            body's device cannot train.
     """
     device = next(body.parameters()).device
     check_trains(device)
@@ -164,15 +164,15 @@ class FitOptions(BaseModel):
         optimizer: learning rates, weight decay and schedule; 1e-3 for body and heads by default.
         dev_head: the head of the dev gradient. It is fitted to end-task rows of earlier steps
             (``"remembered"``) or to the rows of the step (``"own-rows"``); ``"end-task"`` uses the
-            end task's own head, ``"drawn"`` of aang-plugin-dev-heads draws rows for it. With
+            end task's own head, ``"drawn"`` from aang-plugin-dev-heads draws rows for it. With
             ``"remembered"`` the first two steps measure no signals, because too few rows are
             remembered.
         dev_head_rows: how many remembered or drawn rows the dev head is fitted to.
-        dev_head_fit: ``"adamw"`` for a few iterations of it, or ``"logistic"`` of
-            aang-plugin-dev-heads for penalised logistic regression.
+        dev_head_fit: ``"adamw"`` for a few iterations, or ``"logistic"`` from aang-plugin-dev-heads
+            for penalised logistic regression.
         dev_average: decay of the running mean of the dev gradient over steps; 0 uses no mean.
         task_clip: clip the gradient of each task over the body to this norm before weighting it.
-        gradients: the engine: ``"stream"`` takes one task at a time, ``"packed"`` of
+        gradients: the engine: ``"stream"`` takes one task at a time, ``"packed"`` from
             aang-plugin-packed all together.
         meta_every: measure gradient signals every ``meta_every`` steps.
         draws_per_step: draws of tasks and rows that one step consists of; they share its rows.
@@ -277,7 +277,7 @@ class FitResult:
     Attributes:
         best_step: the step with the best dev score; the body and the end task's head are left as
             they were then.
-        best_score: that score, of the metric that was chosen.
+        best_score: that score, by the chosen metric.
         steps: the number of optimiser steps.
         weights: the weight of every task at the end.
         history: one mapping per round, with the keys of a line of ``weights.jsonl``.
@@ -338,7 +338,7 @@ def fit(
         evaluate: returns the dev scores of the model in its current state. Weighters that score a
             part of the dev rows get the score of all of them.
         weighter: the name of a weighter, or a weighter.
-        observers: told about every round and every evaluation.
+        observers: called after every round and every evaluation.
         **options: how to train, see `aang_core.fitting.FitOptions`: ``steps``, ``batch_size``,
             ``optimizer`` and so on.
 
@@ -396,7 +396,7 @@ def fit(
         return found
 
     torch.manual_seed(chosen.seed)
-    # Once: the weighter, the engine and the dev head may each be a plug-in's.
+    # Loaded once, for the weighter, the engine and the dev head.
     registry = load_plugins().registry
     made = _weighter(weighter, chosen.options, end_task, auxiliaries, registry)
     history = _History()
@@ -437,7 +437,7 @@ def _weighter(
     auxiliaries: Sequence[Task],
     registry: Registry,
 ) -> CheckedWeighter:
-    """Make the weighter of that name for the tasks, or take the given one; either is checked."""
+    """Make the weighter of that name for the tasks, or take the given one, and check it."""
     if not isinstance(weighter, str):
         return CheckedWeighter(weighter, None, [task.name for task in (end_task, *auxiliaries)])
     return CheckedWeighter.make(

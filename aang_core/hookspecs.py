@@ -13,9 +13,8 @@ Keep registrations light. With a target ``"module:object"``, the module of the p
 everything it needs are imported when the primitive is first used.
 
 Deprecations are announced here: a hook with ``@hookspec(warn_on_impl=...)``, a former name of
-``register`` with an argument listed in ``warn_on_impl_args``. ``aang plugins`` and ``aang
-check-plugin`` then say which plug-ins use it. They keep working, since a hook receives the same
-object under both names.
+``register`` in ``warn_on_impl_args``. ``aang plugins`` and ``aang check-plugin`` then say which
+plug-ins use it. They keep working, since a hook receives the same object under both names.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -306,11 +305,11 @@ class RegisterOption(Protocol):
             type: the type of its value: ``int``, ``float``, ``str``, ``bool``, ``Path``,
                 ``tuple[str, ...]``, or anything else that pydantic validates. ``"module:object"``
                 is imported when a training is configured.
-            default: the value if nobody gives the option. With None its type need not allow None.
-            goes_with: the option without which this one means nothing, and is refused.
-            reporting: whether it only says what is reported, or done with the finished model. The
-                numbers of a training must not depend on it, so a run can be resumed with another
-                value, and ``aang diagnose`` does not have it.
+            default: the value if the option is not given. With None its type need not allow None.
+            goes_with: the option without which this one has no meaning and is refused.
+            reporting: whether it only decides what is reported, or done with the finished model.
+                The numbers of a training must not depend on it, so a run can be resumed with
+                another value, and ``aang diagnose`` does not have it.
         """
         ...
 
@@ -325,8 +324,8 @@ def aang_register_data(register: RegisterPrimitive) -> None:
     task's labels; ``labels:own`` if they carry the labels of another task; ``rows-of-the-step`` if
     they are the rows that the end task trains on in the same step (``of_step`` of
     :class:`~aang_core.objectives.stages.Data`); ``reads:domain``, ``reads:out-of-domain`` and
-    ``reads:unlabelled`` if they read the text that the option of that name gives, which a run
-    refuses if nothing reads it.
+    ``reads:unlabelled`` if they read the text of the option of that name, which a run refuses if
+    nothing reads it.
     """
 
 
@@ -441,7 +440,7 @@ def aang_register_tasks(register: RegisterTarget) -> None:
     """Register end tasks that the plug-in brings, for ``--dataset NAME``.
 
     The target takes a :class:`~aang_core.ReadReport` and returns an
-    ``aang.corpora.TaskWithTexts``. The one called ``demo`` is trained where no data is named.
+    ``aang.corpora.TaskWithTexts``. The one called ``demo`` is trained if no data is named.
     """
 
 
@@ -449,8 +448,8 @@ def aang_register_tasks(register: RegisterTarget) -> None:
 def aang_register_options(register: RegisterOption) -> None:
     """Register options of ``aang train``.
 
-    They have the same name in configuration files and in Python, and the plug-in reads them where
-    it acts: in the hooks below, from ``options``, and after a run from ``run.options``.
+    They have the same name in configuration files and in Python. The plug-in reads them from
+    ``options`` in the hooks below, and after a run from ``run.options``.
     """
 
 
@@ -462,7 +461,7 @@ def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
 
     Args:
         options: every option of the training, by its name in configuration files.
-        resumed: whether an interrupted run goes on.
+        resumed: whether an interrupted run is being resumed.
 
     Raises:
         AangError: the training cannot be done; the message says why.
@@ -473,11 +472,11 @@ def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
 def aang_prepare_model(
     model: "TextModel", options: Mapping[str, Any], stage: str | None
 ) -> "TrainedPart | None":
-    """Change which part of the encoder is trained, or how, when it has just been loaded.
+    """Change which part of the encoder is trained, or how, just after it has been loaded.
 
     Called for the main training and for every stage of pre-training, in every process. Parameters
-    without ``requires_grad`` are left out of gradients, signals, updates and checkpoints. Whatever
-    is drawn comes from torch's generator, so that a seed fixes the run.
+    without ``requires_grad`` are left out of gradients, signals, updates and checkpoints. Draw only
+    from torch's generator, so that a seed fixes the run.
 
     Args:
         model: the encoder with the end task's head; ``model.body.base`` is changed in place.
@@ -485,7 +484,7 @@ def aang_prepare_model(
         stage: the stage of pre-training; None for the main training.
 
     Returns:
-        What was made of the encoder; None if it is left as it is.
+        What was made of the encoder; None if it is unchanged.
 
     Raises:
         AangError: the encoder cannot be used in this way; the message says why.
@@ -545,8 +544,8 @@ def aang_join_processes(device: "torch.device | AangError") -> "Processes":
     Only one loaded plug-in may implement it. Called in every process; a process may join twice.
 
     Args:
-        device: the device that this process computes on; an error if it cannot take part, which is
-            to be raised in the other processes.
+        device: the device that this process computes on; or the error why it cannot take part,
+            which is to be raised in the other processes.
 
     Returns:
         The processes, which exchange tensors from now on.

@@ -12,15 +12,15 @@ def lazy_index(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     """Make the ``__getattr__``, the ``__dir__`` and the ``__all__`` of a package's index.
 
     Its names are those that it imports for type checkers, with ``from module import Name as Name``
-    under ``if TYPE_CHECKING:``. So each name is written once, type checkers see what the
-    interpreter does, and importing the index is cheap, whatever its names need.
+    under ``if TYPE_CHECKING:``. So each name is written once, type checkers see the same names as
+    the interpreter, and importing the index is cheap, whatever its names need.
 
     Args:
         package: the name of the package.
 
     Returns:
-        What the index assigns to the three, where type checkers do not look: with a
-        ``__getattr__`` they would accept any misspelled name.
+        The three, for the index to assign where type checkers do not look: with a ``__getattr__``
+        they would accept any misspelled name.
     """
     index = sys.modules[package]
     home_of = {

@@ -81,7 +81,7 @@ def generators_kept() -> Iterator[None]:
         np.random.set_state(of_numpy)
         torch.set_rng_state(of_torch)
         if on_gpus is None:
-            # Asking for their states would have started CUDA, also for a training on the CPU. They
+            # Asking for their states would have started CUDA, even for a training on the CPU. They
             # start with the seed of torch's generator.
             torch.cuda.manual_seed_all(seed)
         else:

@@ -67,7 +67,7 @@ def plugin_options(context: click.Context) -> list[str]:
 def tell_failures(context: click.Context, *, to_stderr: bool = True) -> None:
     """Report every plug-in that failed to load and why, with its traceback under ``--debug``.
 
-    Plug-ins that another one keeps out are reported, too: somebody may want them.
+    Plug-ins that are shadowed by another one are reported, too: the user may want them.
     """
     plugins = loaded_plugins(context)
     for record in (*plugins.shadowed, *plugins.failed):
@@ -94,7 +94,7 @@ def _registered(
 ) -> list[CompletionItem]:
     named = {e.name: e.summary for e in entries(loaded_plugins(context).registry)}
     found = [CompletionItem(n, help=s) for n, s in named.items() if n.startswith(incomplete)]
-    # Only where no name fits, because shells show one kind or the other.
+    # Only if no name fits, because shells show either names or files.
     if not found and parameter.name == "space":
         return [CompletionItem(incomplete, type="file")]
     return found
@@ -107,7 +107,7 @@ COMPLETIONS: Mapping[str, Complete] = {
     "model": partial(_path, "dir"),
     **dict.fromkeys(("domain", "out_of_domain", "unlabelled"), partial(_path, "file")),
 }
-"""What completes the value of an option, by its name."""
+"""The functions that complete the value of an option, by its name."""
 
 
 REPORTING = {"list-primitives", "plugins", "doctor"}
@@ -161,7 +161,7 @@ class AangGroup(click.Group):
             return super().invoke(ctx)
 
     def _commands(self, ctx: click.Context) -> dict[str, TargetEntry]:
-        """All commands by their shortest names, the core's last; nobody takes one of its names."""
+        """All commands by their shortest names, the core's last; no plug-in can take those."""
         entries = sorted(loaded_plugins(ctx).registry.commands, key=_of_core)
         owners = Counter(entry.name for entry in entries)
         return {
@@ -177,7 +177,7 @@ def _of_core(entry: TargetEntry) -> bool:
 
 
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
-"""What the system says if the disk that standard output goes to is full; it names no file."""
+"""Errors of the system if the disk that standard output goes to is full; they name no file."""
 
 
 _TIME_TO_SPEAK = 1.0
@@ -197,7 +197,8 @@ def _tell(ctx: click.Context, error: AangError) -> None:
 def _told_in_one_line(ctx: click.Context) -> Iterator[None]:
     """Turn an AangError or an interrupt into one line on standard error.
 
-    So too an error of the system that names a file or folder, since it concerns the user's disk.
+    The same for an error of the system that names a file or folder, since it concerns the user's
+    disk.
     """
     try:
         yield

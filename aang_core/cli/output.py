@@ -57,7 +57,7 @@ def note(sentence: str) -> None:
 
 
 def folded(line: str, *, indent: int = 0, err: bool = False) -> str:
-    """A line that is broken between words where it would leave the terminal.
+    """A line that is broken between words where it would be wider than the terminal.
 
     In a file or a pipe it stays one line.
 
@@ -80,7 +80,7 @@ def folded(line: str, *, indent: int = 0, err: bool = False) -> str:
 def note_once() -> Callable[[str], None]:
     """A function like :func:`note` that prints each sentence only once.
 
-    What was noticed in the data is printed before training begins, and the finished run has it too.
+    Notes about the data are printed before training begins, and are part of the finished run, too.
     """
     return cache(note)
 
@@ -160,7 +160,7 @@ def _break(cell: str, width: int) -> Iterator[str]:
 
 def _print_records(header: Sequence[str], rows: Sequence[Sequence[str]], lead: int) -> None:
     for row in rows:
-        # The terminal wraps it, so that a copied line is complete.
+        # Left to the terminal to wrap, so that a copied line is complete.
         echo(" ".join(row[:lead]), bold=True)
         for title, cell in zip(header[lead:], row[lead:], strict=True):
             if cell:

@@ -25,7 +25,7 @@ class RareOption(click.Option):
 
 
 def shows_all(context: click.Context) -> bool:
-    """Whether the help that is written is that of ``--help-all``."""
+    """Whether the help is being written for ``--help-all``."""
     return _ALL in context.meta
 
 

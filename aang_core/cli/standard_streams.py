@@ -14,8 +14,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     The exit status is 0, 1 if a check failed, or 2 for a mistake in the arguments, the files or the
     environment, which is reported in one line, without a traceback unless ``--debug`` is given.
 
-    OpenMP's threads sleep while they wait, unless ``OMP_WAIT_POLICY`` says otherwise. They spin by
-    default, and beside another job on the same cores that keeps a core from the thread waited for.
+    OpenMP's threads sleep while they wait, unless ``OMP_WAIT_POLICY`` says otherwise. By default
+    they spin, which, beside another job on the same cores, keeps a core from the thread waited for.
 
     Args:
         arguments: by default those of the process.
@@ -57,7 +57,7 @@ def lasting_streams() -> Iterator[None]:
     except OSError as error:
         _drop_output()
         if not status:
-            # Nobody reads any more, as behind "| head"; that is no mistake.
+            # The reader has gone, as behind "| head"; that is not a mistake.
             status = 1 if error.errno == errno.EPIPE else 2
             if status == 2:
                 _say(f"Error: the output cannot be written: {error.strerror or error}")
@@ -81,7 +81,7 @@ def _open_closed() -> None:
 
 
 def _drop_output() -> None:
-    """Send what is still in Python's buffer to nowhere; Python would try once more at the end."""
+    """Discard what is still in Python's buffer; Python would retry it at the end."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, sys.stdout.fileno())
     os.close(null)
@@ -92,4 +92,4 @@ def _say(line: str) -> None:
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
     except OSError:
-        pass  # then there is nowhere to say it
+        pass  # then there is nowhere to report it

@@ -13,7 +13,7 @@ Public, for plug-ins with an engine of their own (``aang_register_engines``):
   :class:`EngineSettings`. ``ALONE`` is the process of a training in one process.
 - :class:`Passes` run rows through the body and a head, :func:`mean_gradient` computes one task's
   gradient, :func:`rider_loss` a rider's loss, :func:`trained` lists trained parameters,
-  :func:`to_device` copies without a pause. :class:`StreamEngine` is there to fall back to, and
+  :func:`to_device` copies without waiting. :class:`StreamEngine` is there to fall back to, and
   :class:`TaskClip` clips.
 - :class:`Pack` puts rows of several tasks into one pass, if the body accepts them or
   :class:`PacksRows`, and raises :class:`CannotPackError`; :func:`batch_norm_of` finds what mixes

@@ -24,7 +24,7 @@ _KINDS, _FITS = ("remembered", "own-rows", "end-task"), ("adamw",)
 """The dev heads that need no plug-in: which rows they are fitted to, and how."""
 
 _BETAS = (0.9, 0.98)
-"""Of the fit by AdamW, as in AANG's code."""
+"""The betas of the fit by AdamW, as in AANG's code."""
 
 _FEATURES, _NUMBERS = "features", "targets|/numbers"
 
@@ -82,7 +82,8 @@ class DevHead(ABC):
     """Provides φ*, the end-task head that the dev gradient v goes through.
 
     A dev head without memory of earlier steps only has to implement `fit`. One with memory replaces
-    what it remembers and changes nothing in place, so that a repeated step can take it back.
+    what it remembers and changes nothing in place, so that it can be restored when a step is
+    repeated.
 
     Attributes:
         ready: whether `fit` can be called in this step; otherwise the step measures nothing.
@@ -103,7 +104,7 @@ class DevHead(ABC):
         """Set where to draw rows from.
 
         Args:
-            source: returns that many rows; its state is part of checkpoints.
+            source: returns the given number of rows; its state is part of checkpoints.
         """
 
     @abstractmethod
@@ -140,7 +141,7 @@ class DevHead(ABC):
         return self.average.mean()
 
     def state_dict(self) -> dict[str, Tensor]:
-        """What is known from earlier steps, for checkpoints; not copied."""
+        """What it knows from earlier steps, for checkpoints; not copied."""
         if self.average is None:
             return self.remembered()
         own = {f"head|{name}": tensor for name, tensor in self.remembered().items()}
@@ -249,7 +250,7 @@ class FreshDevHead(DevHead):
                 with torch.no_grad():
                     for parameter, kept in zip(parameters, before, strict=True):
                         parameter.copy_(torch.where(ended, kept, parameter))
-            # Only now: the step of the iteration that ends the fit is kept.
+            # Only after the update, so that the last iteration's step is kept.
             if last is not None:
                 small = (last - now).abs() < self.tolerance
                 ended = small if ended is None else ended | small
@@ -468,7 +469,7 @@ class DevHeadSettings:
         lr: learning rate of AdamW.
         weight_decay: weight decay of AdamW.
         average: β of the running mean of the dev gradient over steps; 0 for no mean.
-        plugins: the dev heads of plug-ins that ``kind`` and ``fit`` stand for.
+        plugins: the plug-ins' dev heads that ``kind`` and ``fit`` name.
     """
 
     kind: str = "remembered"
@@ -494,7 +495,7 @@ class DevHeadFactory(Protocol):
         """Make the dev head.
 
         Args:
-            settings: the options. A dev head that chooses rows has `fitted_dev_head` fit them.
+            settings: the options. A dev head that chooses rows leaves the fit to `fitted_dev_head`.
             passes: passes through the body that all tasks share.
             generator: source of all random numbers.
             keep: selects the part of features ``[B, ...]`` that a head reads.
@@ -503,7 +504,7 @@ class DevHeadFactory(Protocol):
 
 
 def find_dev_heads(kind: str, fit: str, registry: Registry) -> dict[str, TargetEntry]:
-    """The dev heads of plug-ins that ``--dev-head`` and ``--dev-head-fit`` name.
+    """The plug-ins' dev heads that ``--dev-head`` and ``--dev-head-fit`` name.
 
     Raises:
         UnknownNameError: no plug-in brings a dev head of that name; the message says what does.

@@ -33,7 +33,7 @@ class GradientEngine(Protocol):
         processes: the processes that share a step. Rows of the end task and of dev should come in
             at least as many batches.
         dev_head: the head that the dev gradient goes through.
-        scale: that of the engine's `Passes`. Every gradient of a loss that passes through
+        scale: the loss scale of the engine's `Passes`. Every gradient of a loss that passes through
             ``Passes.losses`` or `rider_loss` goes through ``scale.off(gradient)``.
         losses: scalars on the device, for the tasks of the last step in the order of `members_of`
             over the auxiliary segments and, last, the end task's.
@@ -62,12 +62,12 @@ class GradientEngine(Protocol):
     ) -> GradientStatistics | None:
         """Leave Σ coefficient · ∇loss in ``.grad`` of every parameter of the body and the heads.
 
-        ``.grad`` is empty when it is called. A task with coefficient 0 is measured and leaves
+        ``.grad`` is empty when it is called. A task with coefficient 0 is measured but leaves
         nothing there, not even zeros, which an optimiser would take for a gradient. Given ``dev``,
-        the engine fits the dev head to the end task's rows and sends the gradient of the dev loss
-        through it, by the trained parameters of the body, to ``dev_head.smoothed``, which returns
-        v. With or without ``dev``, ``dev_head.observe`` then receives features and batches of every
-        segment that has ``remember``.
+        the engine fits the dev head to the end task's rows and passes the gradient of the dev loss
+        through it, with respect to the body's trained parameters, to ``dev_head.smoothed``, which
+        returns v. With or without ``dev``, ``dev_head.observe`` then receives features and batches
+        of every segment that has ``remember``.
 
         Args:
             end: the end task's rows; tasks in ``riders`` train on the same rows in the same pass.
@@ -176,7 +176,7 @@ def check_engine(
         called: how the user spells an option, for the message.
 
     Raises:
-        ConfigError: the engine of a plug-in is asked for, with an option that it does not support.
+        ConfigError: a plug-in's engine is chosen with an option that it does not support.
     """
     if settings.kind == "auto" or settings.plugin is None:
         return
@@ -201,7 +201,7 @@ def choose_engine(
     """Make the engine that the options ask for.
 
     Small passes leave an accelerator idle and cost nothing extra on a CPU. So ``auto`` takes a
-    plug-in's engine on an accelerator only, and stream elsewhere.
+    plug-in's engine only on an accelerator, and stream elsewhere.
 
     Args:
         settings: options of the engine, which `check_engine` has accepted.

@@ -242,7 +242,7 @@ class Ledger:
         """
         dots, squares = self.measured()
         for parameter in self.totals:
-            # For parameters that the end task does not reach.
+            # Needed for parameters that the end task does not reach.
             self.before(parameter, len(tasks) - 1)
         of_auxiliaries = [
             square for p in self.totals if (square := self._auxiliary_squares.get(p)) is not None
@@ -363,7 +363,7 @@ class StreamLedger(Ledger):
         self._held[parameter] = gradient if held is None else held.add_(gradient)
 
     def _settle(self) -> None:
-        """Clip and add what is held back of the last task."""
+        """Clip and add what is held back from the last task."""
         if not self._held:
             return
         task = len(self.coefficients) - 1

@@ -107,7 +107,7 @@ class Passes:
             parameters' own precision.
 
     Attributes:
-        scale: what scales the losses; each gradient of theirs goes through ``scale.off``.
+        scale: scales the losses; each of their gradients goes through ``scale.off``.
     """
 
     def __init__(self, body: nn.Module, precision: Precision) -> None:
@@ -182,7 +182,7 @@ def backward_over(
         head: the task's own head, or one of the same shape.
         batches: its rows; each batch takes one forward and one backward pass.
         features: of the batches, in order, each requested just before it is used.
-        inputs: the parameters to differentiate by; None for all.
+        inputs: the parameters to differentiate with respect to; None for all.
         before_last: called with the number of targets before the last backward pass.
 
     Returns:

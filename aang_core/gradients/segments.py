@@ -14,7 +14,7 @@ from aang_core.tasks.task import Batch, Task
 
 PASS_OVERHEAD = 256
 """Assumed cost of one more pass through the body, in tokens. It decides which rows share a pass,
-and so has an influence on rounding and on which rows dropout hits, but on nothing else."""
+and so affects rounding and which units dropout drops, but nothing else."""
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class StreamEngine:
         return ledger.statistics([member.task.name for member in members], self.clip)
 
     def add_up(self, auxiliaries: Sequence[Segment], most_rows: int, *end: Segment) -> list[Tensor]:
-        """Leave Σ coefficient · ∇loss in ``.grad``, without a look at single gradients.
+        """Leave Σ coefficient · ∇loss in ``.grad``, without measuring single gradients.
 
         Auxiliary segments of few rows share a pass: one over two rows takes almost as long as one
         over ten. Batch normalisation would mix the rows of such a pass, so with it every segment

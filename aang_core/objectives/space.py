@@ -51,7 +51,7 @@ class Space:
         summary: one line that describes it to people.
         stages: the primitives of each stage.
         excluded: names of combinations that are not trained although they are legal.
-        notes: what is odd about it, such as a primitive that requires a trait which nobody
+        notes: what is odd about it, such as a primitive that requires a trait which nothing
             provides; a sentence each.
         end_task: the traits that its objectives have from the kind of end task.
 

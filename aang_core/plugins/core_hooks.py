@@ -54,7 +54,7 @@ def aang_register_spaces(register: RegisterSpace) -> None:
 
 @hookimpl
 def aang_register_commands(register: RegisterCommand) -> None:
-    """Register what shows what is installed."""
+    """Register the commands that show what is installed."""
     register(
         "list-primitives",
         "List the primitives of every stage, and the weighters.",

@@ -1,4 +1,4 @@
-"""The hooks of a plug-in, checked, and what they register, staged until all have run."""
+"""Checks the hooks of a plug-in, and stages what they register until all have run."""
 
 import inspect
 import re

@@ -174,7 +174,7 @@ _ABSENT: Mapping[Status, str] = {
     "shadowed": "shadowed, see aang plugins",
     "failed": "broken, see aang plugins",
 }
-"""What the message about a missing name says of a plug-in that is not loaded."""
+"""What the message about a missing name says about a plug-in that is not loaded."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def find_candidates(local: Iterable[str] = ()) -> list[Candidate]:
 
 
 def plugin_of(module: str, file: str) -> Origin | None:
-    """The plug-in that a module belongs to; None if it is of no installed one and no single file.
+    """The plug-in that a module belongs to; None if it is not an installed or a local one's.
 
     Args:
         module: the module's name.
@@ -262,7 +262,7 @@ def _declared(distribution: Distribution, name: str) -> list[Candidate]:
             Origin(name, version, point.name),
             ("installed", point.name),
             point.load,
-            # `point.module` raises on a value that names none; loading it says so.
+            # `point.module` raises on a value that names no module; loading reports that.
             point.value.partition(":")[0],
         )
         for point in points

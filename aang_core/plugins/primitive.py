@@ -1,4 +1,4 @@
-"""What plug-ins register: the primitives of the four stages, the weighters, and all else."""
+"""What plug-ins register: the primitives of the four stages, the weighters, and everything else."""
 
 import inspect
 import math
@@ -201,8 +201,8 @@ class OptionEntry(TargetEntry):
     """An option that a plug-in adds to ``aang train``; its target is the type of its value.
 
     Attributes:
-        default: its value if nobody gives it.
-        goes_with: the option without which it means nothing; None if it stands alone.
+        default: its value if it is not given.
+        goes_with: the option without which it has no meaning; None if it stands alone.
         reporting: whether the numbers of a training do not depend on it.
     """
 
@@ -218,8 +218,8 @@ class CandidateEntry(TargetEntry):
     Attributes:
         options: the options of ``aang train`` that a trained one sets.
         needs: the option without which it is not tried, such as ``unlabelled``; empty for none.
-        cost: seconds of a run in units of those of plain fine-tuning, until one is measured; 0 for
-            what is fitted in seconds, before the race.
+        cost: time of a run in units of plain fine-tuning's, until one is measured; 0 for what is
+            fitted in seconds, before the race.
 
     Examples:
         >>> from aang_core import load_plugins
@@ -417,7 +417,7 @@ def flag_option(option: str, value: Any) -> bool:
         value: what the user gave.
 
     Raises:
-        ConfigError: ``value`` is no bool.
+        ConfigError: ``value`` is not a bool.
 
     Examples:
         >>> from aang_core import ConfigError, flag_option

@@ -1,4 +1,4 @@
-"""Everything that plug-ins have registered, and what a name means and to whom."""
+"""Everything that plug-ins have registered, and what a name means to a user or a plug-in."""
 
 import difflib
 import re
@@ -42,7 +42,7 @@ EntryT = TypeVar("EntryT", bound=Entry)
 PREFIX = "end-task:"
 
 READS_END_TASK_HEAD = "end-task-head"
-"""The trait of outputs whose head has the shape of the end task's, and reads what that reads."""
+"""The trait of outputs whose head has the end task's shape and reads what its head reads."""
 
 _OF_AUXILIARY_TASKS = frozenset({"text", "labels:own"})
 """What the files of ``--aux-task`` provide, which no plug-in registers."""
@@ -54,8 +54,8 @@ class EndTaskTraits:
 
     Attributes:
         task_type: the kind of end task, such as ``single-label``.
-        waived: traits that outputs with the trait ``end-task-head`` do not need to find, because
-            this kind's head does not read what they are about.
+        waived: traits that outputs with the trait ``end-task-head`` may do without, because this
+            kind's head does not read what they are about.
 
     Examples:
         >>> from aang_core.plugins.registry import EndTaskTraits
@@ -73,21 +73,21 @@ class EndTaskTraits:
 
 
 ONE_CLASS = EndTaskTraits("single-label")
-"""Those of an end task with one class a text, which holds where no end task is known yet."""
+"""The traits of an end task with one class a text, used while the end task is unknown."""
 
 
 def required_by(distribution: str) -> frozenset[str]:
     """The distributions that an installed one requires, for its extras too; empty if unknown."""
     try:
         required = requires(distribution) or []
-    except (PackageNotFoundError, ValueError):  # a file, or no name at all
+    except (PackageNotFoundError, ValueError):  # a file, or not a name at all
         return frozenset()
     return frozenset(normalised(re.split(r"[^\w.-]", line)[0]) for line in required)
 
 
 @cache
 def standard_plugins() -> frozenset[str]:
-    """The application, and the plug-ins that it brings. Its metadata alone lists them."""
+    """The application, and the plug-ins that it brings, as listed by its metadata."""
     required = required_by(APPLICATION)
     return frozenset({APPLICATION, *(n for n in required if n.startswith(_DISTRIBUTIONS))})
 
@@ -98,7 +98,7 @@ class NameTable(Generic[EntryT]):
     Args:
         kind: what messages call the things.
         entries: the things.
-        registry: says whose words the names are, and which plug-ins are not there.
+        registry: says who means the names, and which plug-ins are missing.
     """
 
     def __init__(self, kind: str, entries: Iterable[EntryT], registry: "Registry") -> None:
@@ -125,8 +125,8 @@ class NameTable(Generic[EntryT]):
             also: names of this kind that the table does not hold, to offer in its message.
 
         Raises:
-            UnknownNameError: nobody registered that name, or nobody whom the author can mean; the
-                message offers near ones.
+            UnknownNameError: no plug-in, or none that the author can mean, registered that name;
+                the message offers similar ones.
             AmbiguousNameError: several plug-ins own the short name; the message names them.
         """
         distribution, _, short = name.rpartition(":")
@@ -154,17 +154,17 @@ class NameTable(Generic[EntryT]):
         meant = {distribution} if distribution else self._meant(short)
         if owners <= meant:
             return short
-        # If what the author means is not installed, the user must not find another's instead.
+        # If the plug-in that the author means is missing, another's must not be found instead.
         return f"{min(meant, default=self._registry.author)}:{short}"
 
     def _owners_of(self, short: str) -> set[str]:
         return {entry.origin.distribution for entry in self._owners.get(short, [])}
 
     def _meant(self, short: str) -> set[str]:
-        """Those of its owners whom the author means by a short name; a user means any.
+        """The owners of a short name that the author can mean; a user means any.
 
-        An author means the own one, or else that of the core or of a standard plug-in, or else that
-        of a distribution that the author's own requires. Whoever else is installed changes nothing.
+        An author means their own, or else that of the core or of a standard plug-in, or else that
+        of a distribution that their own requires. Other installed plug-ins change nothing.
         """
         owners, author = self._owners_of(short), self._registry.author
         if author is None:
@@ -195,14 +195,14 @@ class NameTable(Generic[EntryT]):
         hint = did_you_mean(name, known, "it is one of")
         if _similar(name, known):
             return f"{message}; {hint}{why}"
-        # Where a plug-in is missing, the name is probably its own, and no long list would have it.
+        # If a plug-in is missing, the name is probably its own, and no long list would have it.
         return (
             f"{message}{why}" if absent and len(known) > _MOST_LISTED else f"{message}{why}; {hint}"
         )
 
 
 def _grouped(absent: Mapping[str, str]) -> list[str]:
-    """Each reason with the plug-ins that it holds for."""
+    """Each reason with the plug-ins that it applies to."""
     names: dict[str, list[str]] = {}
     for name, reason in absent.items():
         names.setdefault(reason, []).append(name)
@@ -237,8 +237,8 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def _similar(name: str, known: Iterable[str]) -> list[str]:
-    """The three names most like ``name`` at most."""
-    # Every distribution begins alike, so names that share nothing else would look similar.
+    """At most three names, those most like ``name``."""
+    # All distributions begin alike, so names that share nothing else would look similar.
     wanted = name.removeprefix(_DISTRIBUTIONS)
     return [
         one
@@ -254,7 +254,7 @@ class Registry:
     Args:
         entries: all registrations, in the order in which the plug-ins were loaded.
         unavailable: for each distribution with a plug-in that is not loaded, the reason.
-        author: the distribution whose words are looked up; None for a user's. See
+        author: the distribution that wrote the names to look up; None for a user. See
             :meth:`as_meant_by`.
         end_task: the traits that objectives have from the kind of end task.
 
@@ -334,12 +334,12 @@ class Registry:
         return replace(self, end_task=end_task)
 
     def as_meant_by(self, distribution: str) -> "Registry":
-        """Return the same registry, in which short names mean what they mean to a distribution.
+        """Return the same registry, with short names resolved as a distribution means them.
 
         Use it for names that a plug-in or the core has written: in its spaces, named objectives,
         recipes and defaults. A short name there is the distribution's own, or else that of the core
-        or a standard plug-in, or else that of a plug-in that the distribution requires. It stays so
-        when somebody else's plug-in registers the name too, while a user who writes that name is
+        or a standard plug-in, or else that of a plug-in that the distribution requires. This does
+        not change when another plug-in registers the name too, while a user who writes that name is
         asked which one is meant.
 
         Args:
@@ -367,7 +367,7 @@ class Registry:
 
         Raises:
             UnknownNameError: nobody registered it; the message offers similar names, and names the
-                plug-ins that are not there.
+                plug-ins that are missing.
             AmbiguousNameError: several plug-ins own the short name.
         """
         found = self._stages[stage].find(name)
@@ -386,9 +386,9 @@ class Registry:
         return self.primitive("weighter", name)
 
     def unprovided_traits(self, primitives: Iterable[Primitive]) -> list[str]:
-        """A sentence for each trait that one of ``primitives`` requires and nobody provides.
+        """A sentence for each trait that one of ``primitives`` requires and nothing provides.
 
-        Traits of end tasks are left out: whether a run's has them is said of each objective.
+        Traits of end tasks are left out: each objective reports whether its end task has them.
         """
         registered = self.primitives()
         provided = _OF_AUXILIARY_TASKS.union(*(primitive.provides for primitive in registered))

@@ -36,7 +36,7 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         number = error.errno
-        # Libraries write sentences of their own around it.
+        # Libraries put sentences of their own around the reason.
         reason = os.strerror(number) if number else str(error)
     except SafetensorError as error:
         found = re.search(r"os error (\d+)", str(error))
@@ -157,7 +157,7 @@ def difference(folder: Path, expected: Mapping[str, Any], *, grows: bool = False
 
 
 _QUOTED = re.compile(r'[",\r\n]|^[\s\ufeff]|\s\Z')
-"""What quotes protect: separators, line ends of any system, blanks that some readers strip."""
+"""What needs quotes: separators, line ends of any system, blanks that some readers strip."""
 
 
 def csv_line(cells: Iterable[Any]) -> str:

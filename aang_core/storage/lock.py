@@ -57,7 +57,7 @@ class Holder:
         """The process that ``value``, read from JSON, describes.
 
         Raises:
-            ValueError, TypeError, KeyError: it describes none.
+            ValueError, TypeError, KeyError: it does not describe one.
         """
         return cls(int(value["pid"]), str(value["host"]), str(value.get("started", "")))
 

@@ -1,7 +1,7 @@
 """Reads YAML, with errors that name file and line.
 
-Line numbers, duplicate keys and the limit on what aliases repeat are all found in PyYAML's tree of
-nodes, before values are constructed.
+Line numbers, duplicate keys and too many values repeated by aliases are all found in PyYAML's tree
+of nodes, before values are constructed.
 """
 
 import re

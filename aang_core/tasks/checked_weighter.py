@@ -32,8 +32,8 @@ class CheckedWeighter(Weighter):
         tasks: the names of all tasks.
 
     Raises:
-        PluginError: it is no :class:`Weighter`, asks for unknown signals or for signals
-            that it cannot take, or its first weights, record or state are invalid.
+        PluginError: it is not a :class:`Weighter`, asks for unknown signals or for signals that it
+            cannot take, or its first weights, record or state are invalid.
     """
 
     def __init__(self, weighter: Weighter, author: Primitive | None, tasks: Iterable[str]) -> None:
@@ -58,7 +58,7 @@ class CheckedWeighter(Weighter):
                 "signals empty",
                 "none",
             )
-        # Whatever is wrong with these is found before anything is trained or written.
+        # Errors in these are found before anything is trained or written.
         self._check()
         self._has_learned = False
 

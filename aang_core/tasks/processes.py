@@ -37,7 +37,7 @@ class Processes:
         return self.rank == 0
 
     def sum(self, tensors: "Sequence[Tensor]") -> "list[Tensor]":
-        """Sum each tensor over the processes; the result is the same in all of them to the bit."""
+        """Sum each tensor over the processes; the result is the same in all, bit for bit."""
         return list(tensors)
 
     def largest(self, number: int) -> int:
@@ -45,7 +45,7 @@ class Processes:
         return number
 
     def of_first(self, tensor: "Tensor") -> "Tensor":
-        """The tensor of the first process, in every process; all have it in the same shape.
+        """The tensor of the first process, in every process; all must pass one of the same shape.
 
         The host does not wait for the device.
         """
@@ -77,12 +77,12 @@ class Processes:
         yield
 
     def refuse_if_different(self, own: str, differs: Callable[[str, str], str]) -> None:
-        """Raise an error in all processes if one says something else than the first.
+        """Raise an error in all processes if one's text differs from the first one's.
 
         Args:
-            own: what this process has.
-            differs: returns how the second argument, which is what another process has, differs
-                from the first one, which is what the first process has.
+            own: the text of this process.
+            differs: returns how another process's text, the second argument, differs from the first
+                process's, the first argument.
 
         Raises:
             SharedError: the message says in which process, on which machine, and how.
@@ -124,8 +124,8 @@ def processes_of_environment(device: "torch.device | AangError") -> Processes:
     """The processes that ``accelerate launch`` or ``torchrun`` has started, or this one alone.
 
     Args:
-        device: the device that this process computes on; an error if it cannot take part, which the
-            other processes then raise.
+        device: the device that this process computes on; or the error why it cannot take part,
+            which the other processes then raise.
 
     Raises:
         AangError: they cannot find each other, or the environment does not say how many they are.
@@ -167,7 +167,7 @@ def local_rank() -> int:
 
 
 def _number(name: str, default: int) -> int:
-    """What an environment variable says; if it is empty, as if it were not set.
+    """The number in an environment variable; ``default`` if it is empty or not set.
 
     Raises:
         AangError: it is not a whole number.

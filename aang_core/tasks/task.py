@@ -61,8 +61,8 @@ class Batch:
         inputs: keyword arguments of the body; the first dimension of every tensor is ``rows``.
         targets: the tensors that the task's loss needs besides the body's features.
         rows: number of rows, B.
-        origin: what the task that made the batch knows of its rows, for tasks that share them; it
-            stays on the device where it was made.
+        origin: what the task that made the batch knows about its rows, for tasks that share them;
+            it stays on the device where it was made.
         numbers: indices of these rows in the task, int64 ``[rows]`` on the CPU, if known.
 
     Examples:
@@ -148,7 +148,7 @@ class Task:
 
     @property
     def shares(self) -> str | None:
-        """Tasks with the same name here read the same inputs of the body; None to share with none.
+        """Tasks with the same key here read the same inputs of the body; None to share with none.
 
         One forward pass then serves them all.
         """
@@ -165,7 +165,7 @@ class Task:
     def prepared(self, batch: Batch, generator: torch.Generator) -> Batch:
         """A batch of this task on its device, before its pass through the body.
 
-        A task overrides it for what takes a pass of its own, such as noise against the model.
+        A task overrides it for work that takes a pass of its own, such as adversarial noise.
         """
         return batch
 
@@ -184,7 +184,7 @@ class Task:
         return features
 
     def ride(self, batches: Sequence[Batch], generator: torch.Generator) -> Mapping[str, Tensor]:
-        """This task's targets for the rows of ``batches``, which a task that it `shares` with made.
+        """Targets of this task for the rows of ``batches`` of a task that it `shares` them with.
 
         The rows of the batches are concatenated, padded to the widest.
         """

@@ -18,7 +18,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class TaskCard:
-    """What a weighter knows of a task.
+    """What a weighter knows about a task.
 
     Attributes:
         name: the task's name.
@@ -102,7 +102,7 @@ SUM_TOLERANCE = 1e-4
 
 
 def problem_of_sum(weights: Iterable[float], *, normalised: bool = True) -> str | None:
-    """What is wrong with the sum of weights, at run time and in the checks of plug-ins.
+    """What is wrong with the sum of weights; used at run time and in the checks of plug-ins.
 
     Args:
         weights: the weights.
@@ -158,13 +158,13 @@ def require_several_draws(
     """Refuse a weighter whose round cannot be made of several draws.
 
     Args:
-        weighter: one made already, or its class; only ``several_draws`` is looked at.
+        weighter: a weighter or its class; only ``several_draws`` is read.
         draws: how many draws a step is to be made of.
         option: how the user asked for them, for the message.
         called: what the user calls the weighter, for the message.
 
     Raises:
-        ConfigError: it takes one draw a step.
+        ConfigError: it takes only one draw a step.
     """
     if draws > 1 and not weighter.several_draws:
         raise ConfigError(
@@ -302,7 +302,7 @@ def restored_by_task(saved: Mapping[str, Value], tasks: Iterable[str]) -> dict[s
         The values in the order of ``tasks``.
 
     Raises:
-        ConfigError: ``saved`` is of other tasks; it names those that differ.
+        ConfigError: ``saved`` is for other tasks; the message names those that differ.
 
     Examples:
         >>> from aang_core import ConfigError, restored_by_task

@@ -14,7 +14,7 @@ END_TASK = "end-task"
 """The name of the end task, in weights, logs, checkpoints and reports."""
 
 Signal = Literal["cosine", "dot", "norm", "loss"]
-"""What a step can measure of a task: of its body gradient g and the dev gradient v, cos(g, v),
+"""What a step can measure for a task: of its body gradient g and the dev gradient v, cos(g, v),
 ⟨g, v⟩ and ‖g‖; and its loss."""
 
 AGAINST_DEV: frozenset[Signal] = frozenset({"cosine", "dot"})
@@ -199,7 +199,7 @@ class Workbench(Protocol):
 
         Args:
             n: number of tasks.
-            weights: of every auxiliary task, not negative. Tasks are drawn one after the other,
+            weights: one for each auxiliary task, not negative. Tasks are drawn one after the other,
                 each with a probability proportional to its weight among those that are left. None
                 for equal probabilities.
         """

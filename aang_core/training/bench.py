@@ -72,7 +72,7 @@ class RunTasks:
         streams: endless sources of rows for auxiliary tasks, by name.
 
     Raises:
-        ConfigError: a task is no `Task`.
+        ConfigError: a task is not a `Task`.
     """
 
     def __init__(
@@ -418,7 +418,7 @@ class TrainingBench:
         """
         self._model.load_state_dict(state)
         if state["rows_at_once"] is not None:
-            # A run that is resumed may have been given a smaller limit than it had found.
+            # A resumed run may have been given a smaller limit than the one it had found.
             saved = state["rows_at_once"]
             self._runner.limit_rows(min(saved, self.rows_at_once or saved))
         self.steps = state["steps"]
@@ -431,7 +431,7 @@ class TrainingBench:
 
     @property
     def stream_digests(self) -> dict[str, str]:
-        """Fingerprints of the rows that are drawn now from streams, by the streams' names."""
+        """Fingerprints of the rows that are now drawn from streams, by the streams' names."""
         return {name: stream.digest for name, stream in self.tasks.streams.items()}
 
     def _rows(

@@ -23,13 +23,13 @@ CLOCK = "clock.json"
 """How long training has taken; in its own file, because it differs between equal runs."""
 
 LOGS = "logs.json"
-"""How long the logs of the run were, with checksums; in its own file, as one has times."""
+"""How long the logs of the run were, with checksums; in its own file, as one log has times."""
 
 FORMAT = 4
 """Version of the format, raised when the state's layout changes; others are refused."""
 
 _OF_WRONG_VALUES = (LookupError, TypeError, ValueError, ArithmeticError, AttributeError)
-"""What code raises that is given values of other types or names than it expects."""
+"""What code raises if it is given values of other types or names than it expects."""
 
 _TENSOR = "$tensor"
 """Key that marks the place of a tensor in the JSON part; its value is the tensor's name."""
@@ -75,7 +75,7 @@ def load_checkpoint(folder: Path, trainer: Trainer) -> None:
     try:
         trainer.load_state_dict(_with_tensors(rest, tensors))
         trainer.clock.load_state_dict(clock)
-        # What a weighter took over without a look is found when it is asked for it.
+        # Bad values that a weighter restored unchecked show when it is asked for them.
         trainer.weighter.weights()
         trainer.weighter.state_dict()
     except PluginError as error:
@@ -122,7 +122,7 @@ def _recorded_logs(checkpoint: Path) -> Any:
 
 
 def _other_place(first: str, other: str) -> str:
-    """How the place where another process goes on differs from that of the first process."""
+    """How the place where another process continues differs from that of the first process."""
     expected, found = json.loads(first), json.loads(other)
     if found["checkpoint"] != expected["checkpoint"]:
         return (
@@ -210,12 +210,12 @@ class Checkpointer:
     def load(self, trainer: Trainer) -> None:
         """Restore trainer and logs from the newest whole checkpoint, or empty the logs.
 
-        A checkpoint whose logs have changed since counts as damaged: from the one before, which
-        needs fewer of their lines, the others are written again.
+        A checkpoint whose logs have changed since counts as damaged. The one before it needs fewer
+        of their lines, and the others are written again.
 
         Raises:
             DataError: there are checkpoints, but none can be used.
-            SharedError: another process cannot use it, or finds another one or other text.
+            SharedError: another process cannot use it, or finds another checkpoint or other text.
         """
         with self._processes.all_or_none():
             found = self._store.newest(self._problem_of_logs)

@@ -12,7 +12,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interrupted(KeyboardInterrupt):
     """A signal has stopped training.
 
-    It is a ``KeyboardInterrupt``, because a signal can arrive anywhere, also in a plug-in's code,
+    It is a ``KeyboardInterrupt``, because a signal can arrive anywhere, even in a plug-in's code,
     and code that catches ``Exception`` must not catch it.
 
     Args:

@@ -18,8 +18,8 @@ Place = tuple[nn.Module, str]
 class FrozenPart:
     """The parameters of a body that are not trained.
 
-    They are where the body came from, so that a checkpoint needs none of them, only the digest that
-    tells whether they are still the same.
+    They can be loaded from where the body came from, so a checkpoint needs only a digest that tells
+    whether they are still the same.
 
     Args:
         body: the module that all tasks share, with everything frozen that will be.
@@ -116,7 +116,7 @@ class ModelState:
         optimizer = self._optimization.optimizer
         optimizer.state.clear()
         for name, moments in state["optimizer"].items():
-            # Where its parameter is, fused AdamW has the step count, too.
+            # Fused AdamW keeps the step count, too, on its parameter's device.
             device = named[name].device
             optimizer.state[named[name]] = {
                 key: moment.to(device, copy=True) for key, moment in moments.items()
@@ -190,5 +190,5 @@ class KeptBuffers:
 
 
 def as_numbers(buffer: Tensor) -> Tensor:
-    """The buffer with a dtype that differences and means have a meaning in."""
+    """The buffer in a dtype in which differences and means make sense."""
     return buffer if buffer.is_floating_point() or buffer.is_complex() else buffer.double()

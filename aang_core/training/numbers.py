@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class NumberPolicy:
-    """Stops at the first step with bad numbers, or skips such steps and counts them.
+    """Stops at the first step with NaN or infinite numbers, or skips such steps and counts them.
 
     Args:
         on_nan: ``"stop"`` or ``"skip"``.

@@ -1,6 +1,6 @@
 """Optimiser and learning-rate schedule: AdamW, linear warm-up and decay (AANG, appendix D).
 
-SGD and a constant rate are there for αVIL, whose images are trained so (section 4.1).
+SGD and a constant rate are there for αVIL, which trains on images with them (section 4.1).
 """
 
 import warnings
@@ -120,7 +120,7 @@ class Optimization:
         Args:
             state: what the schedule's ``state_dict`` returned.
         """
-        # Nothing else: torch would take over any attribute that the state names.
+        # Only these: torch would take over any attribute that the state names.
         restored = {name: state[name] for name in _OF_SCHEDULE}
         self.schedule.load_state_dict(self.schedule.state_dict() | restored)
         for group, rate in zip(self.optimizer.param_groups, restored["_last_lr"], strict=True):
@@ -146,7 +146,7 @@ class Optimization:
         return max(0.0, (self.steps - step) / max(1, self.steps - self._warmup))
 
     def clip(self) -> Tensor:
-        """Clip the gradient and return its norm before, over all parameters; a scalar."""
+        """Clip the gradient and return its norm before clipping, over all parameters; a scalar."""
         norms = [
             nn.utils.clip_grad_norm_(part, self.settings.max_grad_norm, foreach=True)
             for part in self._parts
@@ -172,7 +172,7 @@ class Optimization:
 def _linear(share: float, warmup: float) -> float:
     """The factor on a learning rate that rises over the first ``warmup`` and then falls to zero.
 
-    It starts at 0.01 and not at zero, where the first step would learn nothing.
+    It starts at 0.01, because at zero the first step would learn nothing.
     """
     if share < warmup:
         return max(0.01, share / warmup)

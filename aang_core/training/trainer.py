@@ -164,7 +164,7 @@ class Observer(Protocol):
 
 
 class Boundary(Protocol):
-    """What happens between two rounds, as a `Checkpointer` saves."""
+    """What happens between two rounds, such as saving by a `Checkpointer`."""
 
     def reached(self, trainer: "Trainer") -> None:
         """Called between any two rounds, where a checkpoint can be saved."""
@@ -173,7 +173,7 @@ class Boundary(Protocol):
 
 @dataclass(frozen=True)
 class Watching:
-    """Whom a trainer tells, and what may end it early.
+    """Whom a trainer notifies, and what may end it early.
 
     Attributes:
         observers: notified after rounds and evaluations.
@@ -195,7 +195,7 @@ class Trainer:
         schedule: steps and evaluations.
         evaluate: returns the dev scores of the current model.
         seed: seed of the training; every process has its own dropout.
-        watching: whom to tell, and what may end training.
+        watching: whom to notify, and what may end training.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What weighters try aside of the run: trials of tasks, and the dev set (αVIL, section 3)."""
+"""What weighters try outside the run: trials of tasks, and the dev set (αVIL, section 3)."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -49,7 +49,7 @@ class Snapshot:
         buffers = self._buffers.compared()
         flags = [(a != b).any() for a, b in (*parameters.values(), *buffers.values())]
         # The only transfer from the device, unless the changes are kept on the CPU. They are
-        # computed afterwards and one by one, so that those take no room on the device.
+        # computed afterwards and one by one, so that kept changes take no room on the device.
         changed = iter(torch.stack([flag.to(flags[0].device) for flag in flags]).tolist())
         return ParameterUpdate(
             tasks,
@@ -112,9 +112,9 @@ class DevSet(nn.Module):
     ) -> DevLossAlong:
         """The mean loss over all targets at θ + Σ α_t δ_t, and its gradient with respect to α.
 
-        The derivative by α_t is ⟨∇_θ L, δ_t⟩, and ∇_θ L is summed over the batches, so one
-        backward pass per batch suffices and memory is that of one batch. Dropout is off. θ are the
-        parameters; buffers have the values that applying the updates would leave.
+        The derivative with respect to α_t is ⟨∇_θ L, δ_t⟩, and ∇_θ L is summed over the batches, so
+        one backward pass per batch suffices and memory is that of one batch. Dropout is off. θ are
+        the parameters; buffers have the values that applying the updates would leave.
 
         Args:
             updates: the δ_t.

@@ -39,8 +39,8 @@ class ParameterUpdate:
         tasks: the tasks that were trained or differentiated.
         deltas: the change or gradient of each parameter; those without any are left out.
         buffers: the change that a trial made to each buffer.
-        measured: what the host already knows of gradients that were computed together; None for
-            those of a trial.
+        measured: what the host already knows about gradients that were computed together; None for
+            a trial's.
         place: number of this update among them.
     """
 
@@ -59,7 +59,7 @@ def own_updates(updates: Sequence[Update], *numbers: Sequence[float]) -> list[Pa
         *numbers: lists with one finite number for each update.
 
     Raises:
-        WeighterError: an update is something else, or the numbers are not such lists.
+        WeighterError: an update is not the bench's, or the numbers are not such lists.
     """
     own = [update for update in updates if isinstance(update, ParameterUpdate)]
     if len(own) < len(updates):
@@ -239,7 +239,7 @@ def leave_sum(
     for parameter, gradient in total.items():
         parameter.grad = gradient
     norm = training.clip()
-    # Where the norms that the host knows decide it, it need not wait for this one.
+    # If the norms that the host knows already decide it, it need not wait for this one.
     return surely_finite(updates, coefficients, of_heads) or bool(norm.isfinite())
 
 

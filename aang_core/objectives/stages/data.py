@@ -13,8 +13,8 @@ class TaggedWord:
     """A word of a text, and its tag.
 
     Attributes:
-        start: the place of its first character in the text.
-        end: the place after its last one.
+        start: index of its first character in the text.
+        end: index after its last character.
         tag: such as ``B-PER``, ``O`` or ``NOUN``.
 
     Examples:
@@ -170,7 +170,7 @@ class Data(ABC):
         """
 
     def stream(self, context: DataContext) -> "TextStream":
-        """A stream without end, positioned at the first text; read if there is a ``buffer``.
+        """An endless stream, positioned at the first text; read if there is a ``buffer``.
 
         Raises:
             DataError: no usable text could be read; the message says from where.
@@ -179,7 +179,7 @@ class Data(ABC):
 
 
 class TextStream(Protocol):
-    """Texts without end, from a corpus that is read again and again.
+    """An endless sequence of texts, from a corpus that is read again and again.
 
     Examples:
         >>> from aang_core import Example, TextStream
@@ -214,5 +214,5 @@ class TextStream(Protocol):
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from a value of :meth:`state_dict`, also one that another process returned."""
+        """Continue from a value of :meth:`state_dict`, even one that another process returned."""
         ...

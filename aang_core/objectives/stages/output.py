@@ -1,7 +1,7 @@
 """The output stage: what is predicted, and its loss (AANG, section 3, stage 4).
 
-It does not import torch, so that a plug-in can be listed whose module has both its outputs and its
-hooks.
+It does not import torch, so that listing a plug-in whose outputs and hooks share a module does not
+either.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ View = Literal["corrupted", "clean"]
 class HeadBuilder(Protocol):
     """Makes heads that fit the shared encoder; every call returns a new module.
 
-    Its parameters are new too, but for those of the decoder (:meth:`language_model`) and those of
-    the end task's head (:meth:`end_task`), which every call shares.
+    Its parameters are new too, except those of the decoder (:meth:`language_model`) and of the end
+    task's head (:meth:`end_task`), which every call shares.
 
     If none of these predicts what you need, make a module of your own: ``hidden_size`` is H, the
     size of the hidden states that it receives.
@@ -138,7 +138,7 @@ class Output(ABC):
     def hits(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> Tensor | None:
         """Number of targets of each row that the head predicts correctly, int64 ``[B]``.
 
-        The targets are those that :meth:`losses` counts. None, as here, of an output that counts
-        no correct predictions; no accuracy is reported for it.
+        The targets are those that :meth:`losses` counts. None, the default, if the output does not
+        count correct predictions; then no accuracy is reported.
         """
         return None

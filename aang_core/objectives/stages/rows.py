@@ -187,9 +187,9 @@ def sentence_starts(ids: Tensor, ordinary: Tensor, vocabulary: Vocabulary) -> Te
 class Corruption(NamedTuple):
     """What a transform returns.
 
-    A transform that leaves every token at its place returns ``ids`` and ``selected``. One that
+    A transform that leaves every token in its place returns ``ids`` and ``selected``. One that
     deletes, inserts or moves tokens says with ``real`` which are left, and with ``origin`` where
-    each came from; rows may then have another number of tokens, T'. Padding may be anywhere:
+    each came from; rows may then have a different number of tokens, T'. Padding may be anywhere:
     AANG moves the tokens that are left to the beginning of their row. It cuts a row that has become
     too long for the encoder. Special tokens have to stay, in their order, the first one at the
     beginning.
@@ -201,7 +201,7 @@ class Corruption(NamedTuple):
         real: ``[B, T']`` bool, the tokens that are left; None for all. What was padding stays
             padding, whether it is marked here or not.
         origin: ``[B, T']`` int64, the place in the given row that each token came from; -1 for one
-            that was inserted. None if every token is where it was.
+            that was inserted. None if no token has moved.
 
     Examples:
         >>> import torch
@@ -258,11 +258,11 @@ class EmbeddedRows:
 
     Attributes:
         embeddings: ``[B, T, E]``, the word embeddings, on the device that trains.
-        noisy: ``[B, T]`` bool, the tokens that take noise: the ordinary ones, but not of a row that
-            is shown clean. Noise on others is dropped.
-        gradient: the gradient ``[B, T, E]`` of the sum of the objective's losses by the noise of
-            these tokens, given the noise ``[B, T, E]`` to take it at. Each call is a forward and a
-            backward pass.
+        noisy: ``[B, T]`` bool, the tokens that take noise: the ordinary ones, except in rows that
+            are shown clean. Noise on others is dropped.
+        gradient: the gradient ``[B, T, E]`` of the sum of the objective's losses with respect to
+            the noise of these tokens, given the noise ``[B, T, E]`` to take it at. Each call is a
+            forward and a backward pass.
 
     Examples:
         >>> import torch
@@ -285,7 +285,7 @@ class EmbeddedRows:
 
 @runtime_checkable
 class NoisesEmbeddings(Protocol):
-    """A transform that, besides, adds noise to the embeddings of the tokens that it returns.
+    """A transform that also adds noise to the embeddings of the tokens that it returns.
 
     It provides the trait ``noises-embeddings``.
 
@@ -301,11 +301,11 @@ class NoisesEmbeddings(Protocol):
     """
 
     def noise(self, rows: EmbeddedRows, generator: torch.Generator) -> Tensor:
-        """What to add to the embeddings, ``[B, T, E]``.
+        """The noise to add to the embeddings, ``[B, T, E]``.
 
         Args:
-            rows: the rows, and the gradient that noise against the model follows. A step's rows may
-                come in several batches, so the noise of a row depends on that row alone.
+            rows: the rows, and the gradient that adversarial noise follows. A step's rows may come
+                in several batches, so the noise of a row must depend on that row alone.
             generator: the only source of randomness; it is on the CPU.
         """
         ...
@@ -520,8 +520,8 @@ class CorruptedRows:
     deleted or inserted tokens, ``original`` and ``ordinary`` follow them.
 
     Attributes:
-        original: ``[B, T]`` int64, what each token was before the transform; an inserted token is
-            what it is.
+        original: ``[B, T]`` int64, what each token was before the transform; an inserted token
+            counts as itself.
         corrupted: ``[B, T]`` int64 token ids after the transform.
         selected: ``[B, T]`` bool, the transform's prediction targets.
         ordinary: ``[B, T]`` bool, neither special nor padding, nor inserted.

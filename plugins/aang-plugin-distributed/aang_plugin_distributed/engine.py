@@ -237,7 +237,7 @@ class DistributedEngine:
         found = _summed_over(self.processes, taken(parameters), parameters)
         (numbers,) = self.processes.sum([torch.stack([total.double(), count.double()])])
         total, count = numbers
-        # Only here: a process without rows of the task adds nothing to the number of targets.
+        # Clamped after the sum: a process without rows of the task must add no targets.
         count = count.clamp(min=1)
         scale = self._passes.scale
         true = {p: scale.off(g.div_(count.to(g.dtype))) for p, g in found.items()}
@@ -263,7 +263,7 @@ def _gradients(
     inputs: Sequence[Differentiated],
     gradients: Sequence[Tensor] | None = None,
 ) -> dict[Differentiated, Tensor]:
-    """The gradient of outputs by the inputs that they depend on; keeps the graph."""
+    """The gradient of outputs with respect to the inputs that they depend on; keeps the graph."""
     if not inputs or not any(output.requires_grad for output in outputs):
         return {}
     found = torch.autograd.grad(outputs, inputs, gradients, allow_unused=True, retain_graph=True)
@@ -272,7 +272,7 @@ def _gradients(
 
 def _add(total: Gradients, gradient: Mapping[nn.Parameter, Tensor], coefficient: float) -> None:
     if coefficient == 0.0:
-        return  # Zeros would be a gradient, too: see `Ledger`.
+        return  # zeros would count as a gradient: see `Ledger`
     for parameter, part in gradient.items():
         weighted = part * coefficient
         total[parameter] = total[parameter] + weighted if parameter in total else weighted

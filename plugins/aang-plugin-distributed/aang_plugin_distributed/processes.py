@@ -31,7 +31,7 @@ _ROWS = 8
 """Rows of each task that are compared. Data drawn without a seed differ in the first one."""
 
 _REFUSED = "refused: "
-"""Begins what a process says that cannot take part; no kind of device is called so."""
+"""Begins the message of a process that cannot take part; no kind of device has this name."""
 
 
 class Several(Processes):
@@ -82,7 +82,7 @@ class Several(Processes):
             return
         hosts = self.gather(socket.gethostname())
         if failure is not None and not isinstance(failure, AangError):
-            raise failure  # a mistake of ours or of a plug-in, whose traceback is needed
+            raise failure  # a bug of ours or of a plug-in, whose traceback is needed
         if failure is not None and self.first and set(reasons) == {own}:
             raise failure
         first = failed[0]
@@ -151,7 +151,7 @@ def join(device: torch.device | AangError) -> Processes:
     """Meet the processes that a launcher has started.
 
     Args:
-        device: the device that this process computes on; an error if it cannot take part.
+        device: the device that this process computes on; or the error why it cannot take part.
 
     Raises:
         ConfigError: they compute on different kinds of devices, or one cannot take part.
@@ -172,15 +172,15 @@ def join(device: torch.device | AangError) -> Processes:
 def _meet(device: torch.device | AangError) -> None:
     """Join the other processes, once all of them have said what kind of device they compute on.
 
-    Processes on different kinds would wait for each other's messages for hours, and so would all
-    others if one never came.
+    Processes on different kinds of devices would wait for each other's messages for hours, and so
+    would all if one never came.
     """
     store, rank, size = next(rendezvous("env://"))
     kind = f"{_REFUSED}{device}" if isinstance(device, AangError) else device.type
     store.set(f"aang/said/{rank}", kind)
     said = [store.get(f"aang/said/{other}").decode() for other in range(size)]
-    # Process 0 may serve the store and leaves last. To the others' last message there is no answer,
-    # which they could miss.
+    # Process 0 may serve the store, so it leaves last. The others' last message gets no answer that
+    # they could miss.
     if rank != 0:
         store.set(f"aang/has-read/{rank}", "")
     else:

@@ -1,4 +1,4 @@
-"""What a file contains: papers' full texts, their metadata, a table, or one text a line."""
+"""What a file contains: papers' full texts, their metadata, a table, or one text per line."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def look_into(path: Path) -> Contents:
     """Decide what a file contains by its first lines, ignoring broken ones.
 
     Raises:
-        DataError: it is CSV or TSV without a column ``text``, whose lines are no texts either.
+        DataError: it is CSV or TSV without a column ``text``, whose lines are not texts either.
     """
     if _is_table(path):
         return Contents.TABLE
@@ -50,13 +50,13 @@ def look_into(path: Path) -> Contents:
         if paper := reader and reader(record, lambda fault: None):
             return Contents.FULL_TEXT if paper.full_text else Contents.METADATA
         unknown += 1
-    # Reading reports each record of an unknown layout and each broken one.
+    # Records of an unknown layout and broken ones are reported when they are read.
     claims_json = _named(path, ".jsonl", ".ndjson", ".json")
     return Contents.FULL_TEXT if claims_json or unknown >= lines else Contents.LINES
 
 
 def read(path: Path, contents: Contents, report: ReadReport, after: int = 0) -> Iterator[Found]:
-    """The records of a file; a line of text or a row is a paper that nothing is known of.
+    """The records of a file; a line of text or a row is a paper without metadata.
 
     Args:
         path: the file.
@@ -103,7 +103,7 @@ def _rows(path: Path, report: ReadReport) -> Iterator[tuple[str, str]]:
             else:
                 report.add("row without a text, skipped", table.where(number))
     except DataError as error:
-        # It names the file and the place.
+        # The error names the file and the place.
         report.add("table damaged or cut off, rest skipped", str(error))
     except OSError as error:
         report.add(f"file that cannot be read ({error.strerror}), skipped", str(path))

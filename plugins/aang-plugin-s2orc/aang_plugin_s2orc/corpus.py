@@ -30,9 +30,9 @@ class Corpus:
     (``has_pdf_parse`` is about the whole release, not about the given shards).
 
     Args:
-        files: the files, and what each is called wherever they are.
+        files: the files, and a name for each that does not depend on where they are.
         wanted: decides which papers are wanted.
-        marks: what ``wanted`` and the corpus remember of papers; nothing else grows.
+        marks: what ``wanted`` and the corpus remember about papers; nothing else grows.
         report: where faults are reported.
         at_once: number of files read at a time, one record of each in turn.
     """
@@ -59,7 +59,7 @@ class Corpus:
         """All texts of the corpus, in the order of its files within each pass.
 
         Raises:
-            DataError: no paper is in the field of study, of the years, or in the language.
+            DataError: no paper has the field of study, the years, or the language.
         """
         # Metadata is read up to three times, but its faults should be counted once.
         metadata, again = ReadReport(), ReadReport()
@@ -112,8 +112,8 @@ class Corpus:
         files = list(self._names)
         if not files:
             return DataError("--domain: no .jsonl, .json, .txt or .gz file in the folders named.")
-        # The report also has what was met in other data. No option is named, because
-        # aang prepare-encoder reads these files, too.
+        # The report also has faults of other data. No option is named, because aang prepare-encoder
+        # reads these files, too.
         here = tuple(map(str, files))
         first = {event: w for event, w in self._report.first.items() if w.startswith(here)}
         counts = Counter({event: self._report.counts[event] for event in first})

@@ -15,7 +15,7 @@ Records = Iterator[tuple[int, Sequence[str]]]
 
 @dataclass
 class _Lane:
-    """A file that is being read and whose records up to number ``done`` are used up."""
+    """A file that is being read; its records up to number ``done`` are used up."""
 
     name: str
     done: int
@@ -29,7 +29,7 @@ class EndlessTexts:
     removed before it continues, and all of them may be moved.
 
     Args:
-        files: the files, and what each is called wherever they are.
+        files: the files, and a name for each that does not depend on where they are.
         read: returns the records of a file after a given record number.
         nothing: returns the error to raise if a pass yields no text.
         at_once: number of files read at a time.
@@ -74,7 +74,7 @@ class EndlessTexts:
         """See `TextStream.load_state_dict`.
 
         Raises:
-            DataError: it is not a state of such a stream.
+            DataError: it is not the state of such a stream.
         """
         lanes, given = state["lanes"], state["given"]
         types = {"opened": str, "found": bool, "given": int}
@@ -95,8 +95,7 @@ class EndlessTexts:
             self._given = min(given, len(self._texts))
 
     def _lane(self, name: str, done: int) -> _Lane:
-        # A file may have gone since; and the state may be a stranger's, who must not say what is
-        # read.
+        # A file may have gone since; and an untrusted state must not choose what is read.
         path = self._files.get(name)
         return _Lane(name, done, iter(()) if path is None else self._read(path, done))
 

@@ -1,4 +1,4 @@
-"""What is remembered of each paper, in about 16 bytes."""
+"""What is remembered about each paper, in about 16 bytes."""
 
 from array import array
 from hashlib import blake2b
@@ -14,7 +14,7 @@ ABSTRACT = 32
 """The abstract of its metadata was yielded."""
 TITLE = 64
 SEEN = 1
-"""The only mark where texts are remembered, and not papers."""
+"""The only mark if texts are remembered instead of papers."""
 
 _MARKS = 127
 _PARTS = 256

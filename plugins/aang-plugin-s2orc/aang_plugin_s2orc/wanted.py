@@ -141,7 +141,7 @@ class Wanted:
         self._marks.add(paper.key, CHOSEN)
 
     def require_chosen(self) -> None:
-        """Raise a DataError unless `choose` has marked a paper, or decides nothing."""
+        """Raise a DataError if `choose` had to mark papers and has marked none."""
         if self._field is not None and "field" not in self._passed:
             raise self._nothing("field", self._field)
         if self._years is not None and "years" not in self._passed:
@@ -215,4 +215,4 @@ _OF_FILTER = {
     "years": ("no record names its year", "years"),
     "language": ("no paper has an abstract that tells its language", "languages"),
 }
-"""What to say of each filter if nothing that it reads was met, and what its values are."""
+"""What to say about each filter if nothing that it reads was found, and what its values are."""

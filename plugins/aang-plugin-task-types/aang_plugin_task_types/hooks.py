@@ -5,7 +5,7 @@ from aang_core import RegisterTarget, hookimpl
 
 @hookimpl
 def aang_register_task_types(register: RegisterTarget) -> None:
-    """Kinds of end task; of lists of labels, those of words are recognised first."""
+    """Kinds of end task; a list of labels is first tried as labels of words."""
     register(
         "token-labels",
         "a tag for every word, or spans of words",

@@ -113,7 +113,7 @@ class MultiLabel(TaskType):
         return cls(labels, separator, threshold, by_place=by_place)
 
     def finish(self, model: Any) -> None:
-        """Record beside what transformers reads how labels are read and predicted."""
+        """Also record how labels are read and predicted, beside what transformers reads."""
         model.config.threshold = self.threshold
         model.config.label_separator = self.separator
         model.config.labels_by_place = self.by_place
@@ -128,7 +128,7 @@ class MultiLabel(TaskType):
         else:
             names = [class_name(label.inner(part), report) for part in parts]
             if len(set(names)) < len(names):
-                # As in zeros and ones of unequal length, which are no places.
+                # Such as zeros and ones of unequal length, which are not by place.
                 report.add("label that names a class more than once", label.where)
         return text_of(text), tuple(sorted(set(names)))
 
@@ -162,7 +162,7 @@ class MultiLabel(TaskType):
         found = super().fitted(labels, source, option, report)
         if not self.by_place:
             return found
-        # Classes keep their places, whether they occur or not.
+        # Classes keep their places even if they do not occur.
         if unused := [name for name in self.labels if name not in found.labels]:
             report.note(f"{source}: no example has the class {listed(unused)}")
         return self
@@ -203,7 +203,7 @@ class MultiLabel(TaskType):
         return RowLosses(losses, torch.ones_like(losses))
 
     def tuned(self, labels: Tensor, logits: Tensor, metric: Metric) -> Self:
-        """The best threshold for all classes together; of equals, the one nearest to a half."""
+        """The best threshold for all classes together; among equals, the one nearest to a half."""
         tried = [replace(self, threshold=threshold) for threshold in THRESHOLDS]
         return max(
             tried,
@@ -292,7 +292,7 @@ class MultiLabel(TaskType):
 
 
 def _note_separator(separator: str, texts: Sequence[str], column: str, report: ReadReport) -> None:
-    """Note what may have been meant to be split and is not."""
+    """Note text that may have been meant to be split and is not."""
     found = [mark for mark in SEPARATORS if any(mark in text for text in texts)]
     if not found:
         report.note(
@@ -315,11 +315,11 @@ def _split(text: str, separator: str) -> list[str]:
 def _places(rows: Iterable[Sequence[object] | None], *, of_text: bool = False) -> int | None:
     """The number of places if all rows have as many, more than one, each with a zero or a one.
 
-    It is enough that most rows are so if one of them has two zeros or two ones, as no list of names
-    has: the others are then refused, with their lines, when they are read.
+    Most rows are enough if one of them has two zeros or two ones, which no list of names has: the
+    others are refused, with their lines, when they are read.
 
     Args:
-        rows: the labels; None for one that is no list.
+        rows: the labels; None for one that is not a list.
         of_text: whether they are parts of text. In lists, text is the name of a class.
     """
     marks = [None if row is None else [_mark(part, of_text) for part in row] for row in rows]
@@ -371,7 +371,7 @@ def _scores_of_top(truth: Tensor) -> dict[str, Tensor]:
 
 
 def _most_frequent_set(truth: Tensor) -> Tensor:
-    """The most frequent row of ``[N, C]``; of equals, the one with the class that is first."""
+    """The most frequent row of ``[N, C]``; among equals, the one with the first class."""
     sets, counts = truth.unique(dim=0, return_counts=True)  # sorted by their classes
     most: Tensor = sets[counts == counts.max()][-1]
     return most

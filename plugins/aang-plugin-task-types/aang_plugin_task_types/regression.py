@@ -65,7 +65,7 @@ class Regression(TaskType):
     def recognises(cls, column: LabelColumn, report: ReadReport) -> str | None:
         """Whether most labels are numbers, not all of them whole.
 
-        What is missing among them, or written differently, is refused when it is read, because one
+        Cells that are missing or written differently are refused when they are read, because one
         such cell must not turn numbers into names of classes.
         """
         found = [one for one in map(number, column.filled) if one is not None]
@@ -126,7 +126,7 @@ class Regression(TaskType):
         return replace(self, mean=mean, scale=scale)
 
     def strata(self, labels: Sequence[Label]) -> list[str]:
-        """Fifths of the numbers, or fewer parts if they had less than ten examples each."""
+        """Fifths of the numbers, or fewer parts if fifths had fewer than ten examples each."""
         values: Any = labels
         parts = max(1, min(GROUPS, len(values) // ROWS_OF_A_GROUP))
         ranked = sorted(values)
@@ -158,7 +158,7 @@ class Regression(TaskType):
         """
         truth, found = labels.double(), logits.squeeze(-1).double()
         if not found.isfinite().all():
-            # Ranks of NaN would give a correlation that looks like one of predictions.
+            # Ranks of NaN would give a correlation that looks valid.
             return dict.fromkeys(("spearman", "pearson", "r2", "rmse"), math.nan)
         square = float((truth - found).square().mean())
         spread = float((truth - truth.mean()).square().mean())
@@ -175,7 +175,7 @@ class Regression(TaskType):
         square = share @ (truth - found).square()
         centred = truth - truth.mean()
         spread = share @ centred.square() - (share @ centred).square()
-        # Of one row many times, rounding leaves a little.
+        # If one row is drawn many times, rounding leaves a little.
         r2 = torch.where(spread > 1e-12, 1 - square / spread.clamp(min=1e-12), 0.0)
         return {
             "spearman": _correlations(_ranks_in(truth, counts), _ranks_in(found, counts), share),
@@ -252,12 +252,12 @@ def _ranks(values: Tensor) -> Tensor:
 def _correlation(one: Tensor, other: Tensor) -> float:
     one, other = one - one.mean(), other - other.mean()
     both = float(one.norm() * other.norm())
-    # Rounding leaves a little of values that are all alike.
+    # Rounding leaves a little if all values are alike.
     return float(one @ other) / both if both > 1e-12 else 0.0
 
 
 def _ranks_in(values: Tensor, counts: Tensor) -> Tensor:
-    """`_ranks` of the values in each resample ``[R, N]``, given how often it has each."""
+    """The ranks of the values in each resample ``[R, N]``, given how often it has each."""
     _, group, _ = values.unique(return_inverse=True, return_counts=True)
     sizes = counts.new_zeros(len(counts), int(group.max()) + 1).index_add_(1, group, counts)
     means = sizes.cumsum(dim=1) - (sizes - 1) / 2
@@ -274,7 +274,7 @@ def _correlations(one: Tensor, other: Tensor, share: Tensor) -> Tensor:
 
 
 def spoils_numbers(value: object) -> bool:
-    """Whether a value that is no number may stand among numbers: missing, or written differently.
+    """Whether a value that is not a number may occur among numbers: missing or written differently.
 
     Examples:
         >>> from aang_plugin_task_types.regression import spoils_numbers

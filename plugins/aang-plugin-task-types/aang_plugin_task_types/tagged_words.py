@@ -13,10 +13,10 @@ OUTSIDE = "O"
 
 
 def tokens_in(text: object) -> list[Any] | None:
-    """The tokens of a list, or of one that is written as text; None for any other text.
+    """The tokens of a list, which may be written as text; None for any other text.
 
-    A text may begin with a bracket, so only a list of quoted tokens, or an empty one, is taken for
-    one.
+    A text may begin with a bracket, so text counts as a list only if its tokens are quoted or it is
+    empty.
     """
     text = plain(text)
     if not isinstance(text, str):

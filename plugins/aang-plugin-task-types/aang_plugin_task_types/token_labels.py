@@ -41,7 +41,7 @@ class TokenLabels(SingleLabel):
     :class:`SpanLabels` scores those that mark spans.
 
     Attributes:
-        spaced: whether words are what spaces separate, as where train has lists of tokens.
+        spaced: whether words are separated by spaces, as when train has lists of tokens.
     """
 
     spaced: bool = field(default=False, kw_only=True)
@@ -82,7 +82,7 @@ class TokenLabels(SingleLabel):
         return tag_labels(labels, spaced=bool(getattr(config, "words_at_spaces", False)))
 
     def finish(self, model: Any) -> None:
-        """Record beside what transformers reads what a word of a text is."""
+        """Also record what a word of a text is, beside what transformers reads."""
         model.config.words_at_spaces = self.spaced
 
     def holds(self, label: object) -> bool:
@@ -180,7 +180,7 @@ class TokenLabels(SingleLabel):
         )
 
     def _named(self, tagged: Sequence[tuple[int, int, str]]) -> Sequence[tuple[int, int, str]]:
-        """What is told of words with their tags, each with its start and end."""
+        """What predictions say about words with their tags, each with its start and end."""
         return tagged
 
 
@@ -291,7 +291,7 @@ def _between_spaces(text: str) -> list[tuple[int, int]]:
 def _words_of_tokens(
     text: str, places: Sequence[tuple[int, int]], words: Sequence[tuple[int, int]]
 ) -> Iterator[tuple[int, int, int]]:
-    """The token of each of a text's words, with the word's start and end.
+    """The first token of each of a text's words, with the word's start and end.
 
     In scripts without spaces a character is a word, and a token may cover several: what it covers
     is one word here.
@@ -318,9 +318,9 @@ def _spans(tags: Sequence[str]) -> list[tuple[str, int, int]]:
 
 
 def _iobes(tag: str) -> str:
-    """The tag with S- and E- for the U- and L- of BILOU, which seqeval takes for parts of any span.
+    """The tag with S- and E- for BILOU's U- and L-, which seqeval takes for parts of any span.
 
-    A tag of dev or test without a prefix is part of no span.
+    A tag in dev or test without a prefix is not part of a span.
     """
     if not _PREFIXED.fullmatch(tag):
         return OUTSIDE

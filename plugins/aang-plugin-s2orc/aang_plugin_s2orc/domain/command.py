@@ -29,7 +29,7 @@ COUNTS = {
     "candidates": "drawn from",
     "written": "written",
 }
-"""What is counted of the texts of the source, and how the command says it."""
+"""What is counted among the texts of the source, and how the command says it."""
 
 
 @click.command(short_help="Draw in-domain text for a task from a corpus.")
@@ -103,7 +103,7 @@ def prepare_domain(
         raise ConfigError(f"--times {times}: give a number above 0")
     if out.suffix != ".parquet":
         raise ConfigError(f"--out {out}: is a Parquet file; let its name end in .parquet")
-    # What cannot be written must not be found after the corpus has been read.
+    # Check now, not after the corpus has been read.
     if not out.parent.is_dir():
         raise ConfigError(f"--out {out}: there is no folder {out.parent}; make it first")
     report = ReadReport()
@@ -183,7 +183,7 @@ def _texts_of(path: Path, columns: Sequence[str], report: ReadReport) -> list[st
 def _usable(
     examples: Iterable[Example], overlap: Any, counts: dict[str, int], report: ReadReport
 ) -> Iterator[str]:
-    """The texts that are new and do not overlap; of each, 16 bytes stay in memory."""
+    """The texts that are new and do not overlap; 16 bytes per text stay in memory."""
     seen = Marks()
     for example in examples:
         counts["read"] += 1

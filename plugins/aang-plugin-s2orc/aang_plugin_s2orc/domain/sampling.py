@@ -63,8 +63,7 @@ def nearest(texts: Iterable[str], n: int, task: Sequence[str]) -> list[str]:
     Nearness is the cosine between the TF-IDF vector of a text and the mean vector of ``task``.
     Document frequencies come from ``task``, so one pass is enough; a word that is not in the task
     counts like its rarest words. In scripts without spaces between words, such as Chinese, two
-    characters in a row count as a word. Of two texts that are equally near, the earlier one is
-    taken.
+    characters in a row count as a word. If two texts are equally near, the earlier one is taken.
 
     Raises:
         DataError: the task's texts have no words to compare.
@@ -92,7 +91,7 @@ def nearest(texts: Iterable[str], n: int, task: Sequence[str]) -> list[str]:
 
 
 def _words(text: str) -> list[str]:
-    """The words to compare: where spaces part words, scikit-learn's, with their combining marks."""
+    """The words to compare: scikit-learn's, with combining marks, in scripts with spaces."""
     runs = letter_runs(text.lower())
     if all(map(str.isascii, runs)):
         return _compared(runs)

@@ -205,7 +205,7 @@ class TaskType(ABC):
         return cls(labels) if getattr(config, "end_task", None) == cls.name else None
 
     def finish(self, model: Any) -> None:
-        """Adapt a trained transformers model in place, so that it computes what users expect.
+        """Make a trained transformers model compute and say what users expect, in place.
 
         A kind that writes more calls this, too: :meth:`of_model` recognises ``end_task``. One that
         derives from `SingleLabel`, which writes nothing, takes both methods from `TaskType`.
