@@ -46,15 +46,15 @@ BASELINE = "single-task"
 METHODS: Mapping[str, Mapping[str, Any]] = {
     BASELINE: {"weighter": "single-task"},
     "contrast": {"recipe": "contrast"},
-    # 150 steps of 32 rows, shared out over 300 steps, are 16 rows more a step.
+    # 150 steps of 32 rows, spread over 300 steps, are 16 more rows per step.
     "tapt+contrast": {"recipe": "tapt+contrast", "set": {"tapt": {"steps": 150}}},
     "single-task-48": {"weighter": "single-task", "batch_size": 48},
 }
-"""Options besides those of the setting. Contrast reads the 32 end-task rows that plain fine-tuning
-reads, too; the last method is the control of the one before it."""
+"""Options of each method, besides those of the setting. Contrast reads the same 32 end-task rows as
+plain fine-tuning; the last method is the control of the one before it."""
 
 ROWS = dict.fromkeys(METHODS, 32) | {"tapt+contrast": 48, "single-task-48": 48}
-"""Of a step, those of pre-training included."""
+"""Rows per step of each method, those of pre-training included."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Encoder:
     """An encoder and how it is trained.
 
     Attributes:
-        options: of ``aang train``, besides its defaults.
+        options: options of ``aang train`` that differ from its defaults.
         seconds_per_row: of a training step in bf16, on a core with AVX-512 BF16.
     """
 
@@ -96,7 +96,7 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """Its name, and its task's in tables."""
+        """The name of the setting, and of its task in tables."""
         name = f"{self.encoder}-{self.task}-{self.rows}"
         return f"{name}-balanced" if self.balanced else name
 
@@ -136,7 +136,7 @@ STAGES = (
     _stage("And on pairs of sentences?", RTE, CORE, 3),
     _stage("And MiniLM with 100 or 50 labels?", MINILM_FEW, CORE, 5),
 )
-"""In the order in which they are trained; the deciding ones come first."""
+"""The stages in the order of training, the most decisive ones first."""
 
 
 def parts(only: Sequence[str] = ()) -> Iterator[Part]:
@@ -168,7 +168,7 @@ def comparison(
         part: of the plan.
         data: the folder of the tasks.
         encoders: the folder of each encoder by its name in `ENCODERS`.
-        options: of ``aang train``, for the machine.
+        options: options of ``aang train`` for the machine.
     """
     setting = SETTINGS[part.setting]
     files = {name: str(data / setting.task / f"{name}.jsonl") for name in PARTS}
@@ -237,7 +237,7 @@ def train(
             click.echo(shlex.join(command))
             status = subprocess.call([sys.executable, "-m", "aang_core", *command[1:]])
             if status < 0 or status > 128:
-                sys.exit(status)  # stopped by a signal; the same call goes on
+                sys.exit(status)  # stopped by a signal; the same call continues
             if status:
                 failed.append(part.folder)
     if failed:

@@ -6,14 +6,14 @@
 
 DATA holds the folders ``acl-arc`` and ``scierc`` with ``train.jsonl`` and ``test.jsonl``, and
 ``rte`` with GLUE's ``train.tsv`` and ``dev.tsv``, whose rows are the test set. Every draw takes new
-training rows and no dev set; of the demo task ``word-order``, whose other rows are the test set. It
-is searched twice in one folder, with ``--deploy one`` and then with ``--deploy ensemble``, which
-goes on from there; and the same rows, split 80 to 20 into train and dev, are trained once with
-today's default. ``run`` appends a line to RESULTS for each draw, and goes on where it was stopped;
-with ``--setting`` it takes only those, so that several can run at once, each with RESULTS of its
-own. The rows that were not drawn are surely of the same distribution, which not every test set is:
-``spare`` adds how what was deployed last does on a thousand of them that have new texts. ``table``
-prints all draws and their means. Test scores are only read here.
+training rows and no dev set; for the demo task ``word-order``, all other rows are the test set.
+Each draw is searched twice in one folder, with ``--deploy one`` and then with ``--deploy
+ensemble``, which continues from there; and the same rows, split 80 to 20 into train and dev, are
+trained once with today's default. ``run`` appends a line to RESULTS for each draw, and continues
+where it was stopped; ``--setting`` selects settings, so that several calls can run at once, each
+with its own RESULTS. The rows that were not drawn surely have the same distribution, unlike some
+test sets: ``spare`` adds the score of the last deployed model on a thousand of them that have new
+texts. ``table`` prints all draws and their means. Test scores are read only here.
 """
 
 import json
@@ -45,7 +45,7 @@ KEPT = (
     *("chosen", "metric", "score", "interval", "rows", "labelled", "board", "against", "not_tried"),
     *("together", "members", "steps", "temperature", "calibration_error", "milliseconds", "parts"),
 )
-"""What results hold of a verdict: none of the texts."""
+"""The parts of a verdict that results keep, none of them texts."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Setting:
     Attributes:
         task: the task.
         rows: how many rows.
-        options: the options of ``aang train`` that suit it; None for those of the command line.
+        options: the options of ``aang train`` for it; None for those of the command line.
     """
 
     task: str
@@ -79,7 +79,7 @@ SETTINGS = (
 
 
 def drawn(setting: Setting, data: Path, draw: int, folder: Path) -> list[str]:
-    """Write the training rows of a draw, by class, and the others; returns the options of both."""
+    """Write a draw's training rows, stratified, and the others; returns the data's options."""
     header: list[str] = []
     kind, test = "jsonl", data / setting.task / "test.jsonl"
     if setting.task == "word-order":
@@ -114,7 +114,7 @@ def aang(*arguments: str) -> None:
 def measured(
     options: list[str], folder: Path, minutes: float, shared: list[str]
 ) -> Iterator[tuple[str, Any]]:
-    """What a draw came to, by name."""
+    """The results of a draw, by name."""
     baseline = folder / "one-training"
     if not (baseline / "result.json").is_file():
         split = ["--dev-fraction", "0.2", "--quiet"]
@@ -127,14 +127,14 @@ def measured(
             search = ["best", *options, "--minutes", str(minutes), "--deploy", deploy]
             aang(*search, "--out", str(folder / "best"), "--", *shared)
             verdict = json.loads((folder / "best" / "best.json").read_text())
-            # Of all calls together, if the search was stopped and went on.
+            # The total of all calls, if the search was stopped and continued.
             seconds = json.loads((folder / "best" / "clock.json").read_text())["seconds"]
             write_file(kept, json.dumps({**{n: verdict[n] for n in KEPT}, "seconds": seconds}))
         yield deploy, json.loads(kept.read_text())
 
 
 def on_spare(folder: Path, columns: Columns) -> dict[str, float]:
-    """How what was deployed last does on rows that were not drawn, and whose texts are new."""
+    """The scores of what was deployed last on rows that were not drawn and whose texts are new."""
     model = open_model(folder / "best" / "model", torch.device("cpu"))
     report = ReadReport()
     train, others = (

@@ -16,10 +16,10 @@ OPTIONS: dict[str, Any] = {
     "head_lr": 3e-3,
     "max_length": 64,
     "precision": "bf16",
-    # The recipe contrast adds one to MiniLM by itself.
+    # The recipe contrast would add one to MiniLM.
     "mean_layer": False,
 }
-"""Of all runs, unless a task has its own."""
+"""Options of all runs, unless a task has its own."""
 
 DEMO: dict[str, Any] = {"model": None, "mean_layer": None, "max_length": 128, "steps": 300}
 """The built-in task with its own small encoder."""
@@ -39,7 +39,7 @@ def writing_command(
     Args:
         methods: options of ``aang train`` by method; ``single-task`` is the baseline.
         rows: training rows of a draw of ACL-ARC and SciERC, unless the user gives another number.
-        seeds: draws of each task, likewise.
+        seeds: draws of each task, with the same exception.
         unlabelled_for: the methods that read what a draw leaves out, without its labels.
     """
     default = ", ".join(f"{count} of {task}" for task, count in seeds.items())
@@ -68,7 +68,7 @@ def writing_command(
         rest = {"unlabelled": "rest"} if kept.keys() & set(unlabelled_for) else {}
         for name, task in _tasks(data, {"train_rows": rows, **rest}).items():
             content = {
-                # A task's own options go before the common ones.
+                # A task's own options take precedence over the common ones.
                 "tasks": {name: {n: value for n, value in task.items() if n not in over}},
                 "methods": kept,
                 "seeds": list(range(seeds[name] if count is None else count)),

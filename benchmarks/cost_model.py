@@ -2,8 +2,8 @@
 
     python -m benchmarks.cost_model
 
-Projects training RoBERTa-base at the papers' size to 1, 8 and 64 accelerators, and the reading of a
-stream of shards that goes with it.
+Projects training RoBERTa-base at the papers' size to 1, 8 and 64 accelerators, and reading a stream
+of shards along with it.
 """
 
 from dataclasses import dataclass
@@ -76,10 +76,10 @@ class Stream:
         return (self.interleave + 1) * self.name
 
     def seconds(self, rows: int, cores: int = 1) -> float:
-        """Seconds that each process adds to a step of so many auxiliary rows, on its cores.
+        """Seconds that reading ``rows`` auxiliary rows adds to a step of a process, on its cores.
 
-        Every process reads and tokenises the rows of all, so that all draw the same ones: more
-        processes do not make it less. A core reads; all of them tokenise.
+        Every process reads and tokenises the rows of all, so that all draw the same ones; more
+        processes do not save time. One core reads; all of them tokenise.
         """
         return rows * (self.reading + self.tokenising / cores)
 
@@ -90,7 +90,7 @@ class Stream:
     def going_on(self) -> float:
         """Most seconds until a resumed run has passed over the texts that it has read before.
 
-        These are at most all texts of the shards that are open, whatever the number of the others.
+        These are at most all texts of the open shards, however many others there are.
         """
         return self.interleave * self.shard / self.text * self.skipping
 
@@ -168,7 +168,7 @@ AMONG_NODES = Machine(ATTAINED * H200, 50e9, 10e-6)
 STREAM = Stream(size=100e9, shard=50e6, text=178, reading=12e-6, tokenising=390e-6, skipping=1e-6)
 """Measured by `benchmarks.stream_reading`, on a core of a busy machine."""
 CORES = 8
-"""For each process, of a node with eight accelerators."""
+"""Cores for each process of a node with eight accelerators."""
 
 
 @click.command()

@@ -28,8 +28,8 @@ class Curve:
     Attributes:
         draws: how many draws.
         steps: numbers of steps.
-        rows: mean number of rows that went through the encoder until then; NaN if a run does not
-            say it.
+        rows: mean number of rows that went through the encoder until then; NaN if a run did not
+            record it.
         seconds: median of the training seconds until then, as one draw may have run on another
             machine; or NaN.
         scores: mean dev scores, in percent.
@@ -55,11 +55,11 @@ def read_curves(folder: Path, methods: Sequence[str] = ()) -> Mapping[str, Curve
 
     Args:
         folder: of the file.
-        methods: the only ones to read, where the file has them; none for all.
+        methods: the methods to read, if the file has them; all of them if empty.
 
     Raises:
         click.UsageError: the file has none of the methods.
-        click.ClickException: no draw is of all methods, or they have several tasks or settings.
+        click.ClickException: no draw has all methods, or there are several tasks or settings.
     """
     lines = read_lines(folder)
     points: dict[str, dict[str, dict[int, _Point]]] = defaultdict(lambda: defaultdict(dict))

@@ -50,7 +50,7 @@ from benchmarks.table_methods import (
 SECONDS_PER_ROW = 0.075
 """A row of at most 64 tokens in a training step of MiniLM in fp32 on one core without AVX-512."""
 DEMO_SECONDS_PER_ROW = 0.016
-"""The same of the demo's encoder."""
+"""The same for the demo's encoder."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Stage:
 CORE = ("single-task", "contrast")
 TD = ("static-td", "factored-td", "factored-td+ed", "tapt")
 MORE_ROWS = ("single-task-48-defaults", "contrast-48-defaults")
-"""Controls that read as many rows as what has a stage of pre-training."""
+"""Controls that read as many rows as methods with a stage of pre-training."""
 LEARNED = ("factored-td+c",)
 CONTROL = ("single-task-96",)
 VIEWS = ("contrast+views", "contrast+views-96")
@@ -157,19 +157,19 @@ VIEWS = ("contrast+views", "contrast+views-96")
 CORE_DEFAULTS = _by_default(CORE)
 LEARNED_DEFAULTS = _by_default(LEARNED)
 BEST = (*CORE_DEFAULTS, "single-task-48-defaults", "tapt+contrast-defaults")
-"""The two that were best on dev, and plain fine-tuning with as many rows as each."""
+"""The two methods that were best on dev, and plain fine-tuning with as many rows as each."""
 BEST_OF_ALL = (*CORE_DEFAULTS, "single-task-48-defaults", *LEARNED_DEFAULTS)
-"""The same where all rows are labelled and the encoder is prepared."""
+"""The same, for all labelled rows and a prepared encoder."""
 OTHER_HEAD = ("aang-td-remembered-defaults",)
-"""The published system with the default dev head, and no method of the table."""
+"""The published system with the default dev head, which is not in the table."""
 FULL_SIZE = ("aang-td-full-defaults",)
 """The published system with all of its rows; the table has an eighth of them."""
 MEAN = ("contrast+mean-defaults", "single-task+mean-defaults")
 """The two of CORE_DEFAULTS with a layer whose first token begins as the mean of all tokens."""
 TABLE_DEFAULTS = tuple(n for n in DEFAULTS if n not in (*OTHER_HEAD, *FULL_SIZE, *MEAN))
-"""What the settings with 500 rows and the encoder as it comes are to have."""
+"""The methods planned for the settings with 500 rows and the unprepared encoder."""
 SHORTER_TABLE = tuple(name for name in TABLE_DEFAULTS if name != "contrast-48-defaults")
-"""What the other settings are to have: more rows add nothing to contrast."""
+"""The methods planned for the other settings: more rows add nothing to contrast."""
 FEW = ("scierc-500-defaults", "acl-arc-500-defaults")
 """Both need a prepared encoder, and the same one: one machine trains both."""
 UNPREPARED = ("scierc-500-unprepared-defaults", "acl-arc-500-unprepared-defaults")
@@ -227,12 +227,12 @@ class Part:
     """A stage in one of its settings.
 
     Attributes:
-        number: of the stage, from 1.
+        number: number of the stage, from 1.
         setting: the setting's name.
-        methods: those of this stage, and those of earlier ones that have as many draws.
+        methods: the methods of this stage, and of earlier ones that have as many draws.
         draws: their numbers.
         new: how many runs earlier stages did not train.
-        hours: what these take on one core.
+        hours: hours that these take on one core.
     """
 
     number: int
@@ -244,7 +244,7 @@ class Part:
 
     @property
     def folder(self) -> str:
-        """Where its table is; each table of further draws alone has a folder of its own."""
+        """The folder of its table; a table of only further draws has a folder of its own."""
         if self.draws == tuple(range(len(self.draws))):
             return self.setting
         return "-".join([self.setting, *map(str, self.draws)])
@@ -293,11 +293,11 @@ def still_to_train(part: Part, known: Path) -> list[Part]:
 
 
 def asked_for(setting: str | None, methods: Sequence[str], known: Path | None) -> list[Part]:
-    """The parts of the plan that have something to train, with nothing else.
+    """The parts of the plan with something to train, reduced to that.
 
     Args:
-        setting: the only one; None for all.
-        methods: the only ones; none for all.
+        setting: the setting to train; None for all.
+        methods: the methods to train; all of them if empty.
         known: a folder with tables of what need not be trained.
 
     Raises:
@@ -420,10 +420,10 @@ def main(
 
 
 def with_earlier(outcomes: Sequence[Outcome], table: Path, baseline: str) -> Outcome:
-    """The outcomes of this call in one, with the runs that only the table of earlier calls has.
+    """The outcomes of this call joined with the runs that only the table of earlier calls has.
 
     Args:
-        outcomes: of this call, with what was known.
+        outcomes: the outcomes of this call, including known runs.
         table: the folder of the table; it need not exist.
         baseline: the method that the others are tested against.
     """
@@ -433,7 +433,7 @@ def with_earlier(outcomes: Sequence[Outcome], table: Path, baseline: str) -> Out
 
 
 def _known(folder: Path, methods: Sequence[str]) -> dict[str, list[Outcome]]:
-    """What is known of each setting, of the methods that are asked for; none for all."""
+    """The known runs of each setting for ``methods``; for all methods if empty."""
     found = {}
     for name in SETTINGS:
         if (folder / name / "table.json").exists():
@@ -444,7 +444,7 @@ def _known(folder: Path, methods: Sequence[str]) -> dict[str, list[Outcome]]:
 
 
 def _run(command: Sequence[str]) -> int:
-    """The exit status of a command, which takes checkpoints before Ctrl-C ends it."""
+    """The exit status of a command, which saves checkpoints before Ctrl-C ends it."""
     process = subprocess.Popen(command)
     try:
         return process.wait()

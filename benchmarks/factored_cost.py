@@ -28,7 +28,7 @@ PLAIN = "single-task"
 
 
 def settings(rows: int) -> dict[str, dict[str, Any]]:
-    """The options of every setting, by its words, for ``rows`` of each kind in a step."""
+    """The options of every setting, by its description, for ``rows`` of each kind in a step."""
     quarter = {"meta_every": 4, "dev_batch_size": rows // 2, "aux_batch_size": rows // 4}
     return {
         PLAIN: {"weighter": "single-task"},

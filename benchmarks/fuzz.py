@@ -104,7 +104,7 @@ def fuzz(
             yield state
     built = inputs // 10 if name in _FROM_SCRATCH else 0
     if state["hypothesis"]["inputs"] < built:
-        # Not resumed half-way, because what hypothesis does depends on earlier inputs.
+        # Never resumed half-way, because what hypothesis does depends on earlier inputs.
         state["hypothesis"] = _counts()
         count = itertools.count()
         contents(

@@ -32,11 +32,11 @@ Line = Mapping[str, str]
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a comparison has found.
+    """The results of a comparison.
 
     Attributes:
         entries: the rows of its table.
-        lines: those of its curves, one for each evaluation.
+        lines: the lines of its curves, one for each evaluation.
     """
 
     entries: Sequence[Entry]
@@ -77,7 +77,7 @@ def joined(outcomes: Sequence[Outcome], baseline: str | None) -> Outcome:
     """The runs of all outcomes in one.
 
     Raises:
-        click.ClickException: as `joined_entries`.
+        click.ClickException: as for `joined_entries`.
     """
     entries = joined_entries([outcome.entries for outcome in outcomes], baseline)
     return Outcome(entries, list(joined_curves(outcome.lines for outcome in outcomes)))
@@ -87,12 +87,12 @@ def joined_entries(tables: Iterable[Sequence[Entry]], baseline: str | None) -> l
     """One entry for each task and method, with the runs of all tables.
 
     Args:
-        tables: each comparison's.
+        tables: the table of each comparison.
         baseline: the method that the others are tested against.
 
     Raises:
         click.ClickException: two tables have different scores for a run, different settings of a
-            method or metrics of a task, or scores on test for some runs of a method only.
+            method or metrics of a task, or scores on test for only some runs of a method.
     """
     found: dict[tuple[str, str], list[Entry]] = {}
     for entries in tables:
@@ -144,7 +144,7 @@ def _joined(parts: Sequence[Entry]) -> Entry:
                 )
     seeds = sorted(runs)
     of_test = [runs[seed][1] for seed in seeds]
-    # A table has only the mean of its runs, which is most exact for a run in the one with most.
+    # A table has only the mean of its runs; use that of the table with most runs.
     by_size = sorted(trained, key=lambda part: len(part.seeds))
     rows = {seed: part.rows for part in by_size for seed in part.seeds}
     known_rows = [count for count in rows.values() if count is not None]
@@ -191,7 +191,7 @@ def _without(entry: Entry, runs: Collection[Run]) -> Entry:
 
 
 def tasks_apart(tables: Sequence[Sequence[Entry]]) -> list[str]:
-    """The tasks of which two tables have no trained run in common, not even through others."""
+    """The tasks for which some tables share no trained run, not even through other tables."""
     apart = []
     for task in dict.fromkeys(entry.task for entries in tables for entry in entries):
         groups: list[set[Run]] = []
@@ -209,14 +209,14 @@ def tasks_apart(tables: Sequence[Sequence[Entry]]) -> list[str]:
 
 
 def check_one_table(place: object, cells: Iterable[tuple[str, str, str]]) -> None:
-    """Check that results which are told apart by their method alone are those of one table.
+    """Check that results which only their method distinguishes belong to one table.
 
     Args:
         place: where they are, for the message.
         cells: task, method and setting of each.
 
     Raises:
-        click.ClickException: they are of several tasks, or those of a method of several settings.
+        click.ClickException: there are several tasks, or several settings of a method.
     """
     tasks: set[str] = set()
     settings: dict[str, set[str]] = {}

@@ -165,7 +165,7 @@ class Case:
             in_training += _holds_lock(run, process.pid)
             in_writing += any(path.name.endswith(".tmp") for path in run.rglob(".*"))
             if (run / "result.json").exists():
-                break  # it had just finished, and its lock is all that is left over
+                break  # it had just finished, and only its lock was left over
         same = contents(run) == contents(self.alone)
         seconds = round(time.monotonic() - began, 1)
         chain = Chain(number, kills, in_writing, in_training, same, seconds)
@@ -178,7 +178,7 @@ class Case:
         return chain
 
     def _expect_refusal(self, run: Path) -> None:
-        """Resume it with other data, which must be refused, and put the data back."""
+        """Resume the run with other data, which must be refused, and put the data back."""
         if not (run / "inputs.json").exists() or (run / "result.json").exists():
             return
         train = Path(str(self.options[self.options.index("--train") + 1]))
@@ -192,7 +192,7 @@ class Case:
 
 
 def _elsewhere(folder: Path, threads: int) -> None:
-    """Be in another working directory, with another number of threads."""
+    """Change the working directory and the number of threads."""
     os.chdir(folder)
     torch.set_num_threads(threads)
 

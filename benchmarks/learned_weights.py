@@ -43,18 +43,18 @@ def alone(folder: Path, part: str) -> Columns:
     """The score of each objective alone by seed, on ``dev`` or ``test``, in percent.
 
     Raises:
-        click.ClickException: an objective was not trained, or no seed is of all objectives.
+        click.ClickException: an objective was not trained, or no seed has all objectives.
     """
     rows = json.loads((folder / "table.json").read_text(encoding="utf-8"))
     scores = {
-        # Without a test set, a table has no scores of it.
+        # Without a test set, a table has no scores on test.
         row["method"]: dict(zip(row["seeds"], row[part], strict=bool(row[part])))
         for row in rows
         if row["method"] in OBJECTIVES
     }
     if missing := OBJECTIVES.keys() - scores.keys():
         raise click.ClickException(f"{folder}: {min(missing)} was not trained alone")
-    # In a comparison that goes on, some objectives may lack a seed that others have.
+    # While a comparison is running, some objectives may lack a seed that others have.
     shared = sorted(set.intersection(*(set(of_seeds) for of_seeds in scores.values())))
     if not shared:
         raise click.ClickException(f"{folder}: no seed has a score on {part} of every objective")

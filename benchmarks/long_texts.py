@@ -26,11 +26,11 @@ KINDS = {
     "method": r"method|approach|model|algorithm",
     "experiments": r"experiment|evaluation|results",
 }
-"""Patterns for a title, in lower case. A title of two kinds is left out."""
+"""Patterns for a title, in lower case. A title that matches two kinds is left out."""
 
 WORDS, FEWEST_WORDS = 500, 400
 SHARES = {"test": 0.3, "dev": 0.1}
-"""Of the papers; train has the others."""
+"""Shares of the papers; train has the others."""
 
 
 def sections(parses: Path) -> Iterator[list[dict[str, str]]]:

@@ -1,7 +1,7 @@
 """A plug-in with the option ``--mean-pooled``, a control for ``--mean-layer``.
 
-The first token becomes the mean of all tokens, after the last layer, so heads and contrast read
-that. transformers' classifiers do not, so a model that is saved is worth nothing outside its run.
+After the last layer, the first token becomes the mean of all tokens, which heads and contrast then
+read. transformers' classifiers do not do this, so a saved model is useless outside its run.
 """
 
 from collections.abc import Mapping

@@ -46,7 +46,7 @@ def run(
 ) -> None:
     """Train every cell that is missing in RESULTS."""
     cells = _read(results)
-    # The oldest cells do not say it.
+    # The oldest cells do not record it.
     if other := {cell.get("epochs", EPOCHS) for cell in cells} - {epochs}:
         raise click.ClickException(
             f"{results} has cells of {min(other)} epochs, not {epochs}; give another file for these"
@@ -78,7 +78,7 @@ def run(
 
 
 def _stride(weighter: str) -> int:
-    """Interval of rounds to keep: these train for an epoch and more, others' rounds are steps."""
+    """Keep one of this many rounds: some weighters' rounds are epochs or longer, others' steps."""
     return 1 if weighter in LONG_ROUNDS else 10
 
 

@@ -83,7 +83,7 @@ class NluTask:
 
     Attributes:
         classes: as the files name them.
-        inputs: of the encoder, by part.
+        inputs: the encoder's inputs, by part.
         labels: int64 ``[N]``, by part; a test set has none.
         test_file: the test set's file, if there is one.
     """
@@ -179,7 +179,7 @@ def train(
     epochs: int,
     device: str,
 ) -> Callable[[str], Tensor]:
-    """Train for ``target``; returns what gives the probabilities for one of its parts."""
+    """Train for ``target``; returns a function from one of its parts to probabilities."""
     torch.manual_seed(seed)
     body = FirstToken(model).to(device)
     width = body.encoder.config.hidden_size

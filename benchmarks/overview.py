@@ -34,14 +34,14 @@ Settings = Mapping[str, Mapping[str, Scores]]
 
 @dataclass(frozen=True)
 class Lead:
-    """How far a method is ahead of the baseline over all settings that trained both.
+    """How far a method is ahead of the baseline, over all settings that trained both.
 
     Attributes:
         settings: how many settings.
         draws: how many draws, over all settings.
         of_settings: mean lead of a setting, in points.
         of_draws: mean lead of a draw, in points.
-        p: of the paired t-test over all draws; None where there are too few.
+        p: p value of the paired t-test over all draws; None if there are too few.
     """
 
     settings: int
@@ -129,7 +129,7 @@ def over_settings(methods: Sequence[str], baseline: str, settings: Settings) -> 
 
 
 def p_text(p: float | None) -> str:
-    """How a p value is shown; a dash where there is none."""
+    """A p value as text; a dash if there is none."""
     if p is None:
         return "–"
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
@@ -182,7 +182,7 @@ def main(
 
 
 def _renamed(folder: Path, called: Mapping[str, str]) -> list[Entry]:
-    """The entries of a folder, by the names that their methods have here.
+    """The entries of a folder, with methods renamed by ``called``.
 
     Raises:
         click.ClickException: two methods of the folder would have the same name.

@@ -5,9 +5,9 @@
 
 Plain fine-tuning (``--weighter single-task``) of an encoder with random weights on the demo task.
 The bare loop is what one would write by hand: draw rows, pad them to the longest, forward and
-backward pass, AdamW. Each training has a process of its own, so the one leaves no memory behind to
-the other. What is counted is what the operating system gave the process, which includes what the
-allocator holds back and what the kernels of a library keep for each shape that they have met.
+backward pass, AdamW. Each training has a process of its own, so neither leaves memory behind for
+the other. Memory is what the operating system gave the process, including what the allocator holds
+back and what a library's kernels keep for each shape.
 """
 
 import resource
@@ -32,7 +32,7 @@ from aang_core.plugins import load_plugins
 from benchmarks.small_task import EncoderSize, write_encoder
 
 LONGEST = 64
-"""Tokens of a row at most."""
+"""Most tokens of a row."""
 REPORTED = (1, 5, 10, 20, 50, 100, 150, 200, 250, 300)
 """Steps after which memory is reported."""
 

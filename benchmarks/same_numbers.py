@@ -1,15 +1,15 @@
-"""Does a change of the code leave every number as it was? Small trainings of every sort, compared.
+"""Does a change in the code leave every number unchanged? Compares small trainings of every sort.
 
     python -m benchmarks.same_numbers record OUT
     python -m benchmarks.same_numbers check OUT
 
-Run the first in a checkout of the commit before the change and the second in one of the commit
-after it, on the same machine: other processors round differently. ``record`` trains a small
-encoder in fourteen ways, one of them once more with two kills, and keeps the runs in OUT with a
-SHA-256 of each model, log of weights and log of scores. ``check`` trains them again, predicts with
-a recorded run, and resumes one that was recorded half-way. It also prints what changed in the help
-of every command and in the public names, which may be meant; any other difference ends it with
-status 1. Each takes one to two minutes of a core.
+Run the first in a checkout from before the change and the second in one from after it, on the same
+machine: other processors round differently. ``record`` trains a small encoder in fourteen ways, one
+of them once more with two kills, and keeps the runs in OUT with a SHA-256 of each model, log of
+weights and log of scores. ``check`` trains them again, predicts with a recorded run, and resumes
+one that was recorded half-way. It also prints changes in the help of commands and in the public
+names, which may be intended; any other difference ends it with status 1. Each takes one to two
+minutes on one core.
 """
 
 import difflib
@@ -43,7 +43,7 @@ _CLOCK = {"train_seconds", "peak_memory_bytes"}
 
 
 def trainings(data: Path) -> dict[str, list[object]]:
-    """The options of each training but for its data."""
+    """The options of each training, except its data."""
     tapt = ["--set", "tapt.steps=6", "--set", "tapt.eval_every=3", "--set", "tapt.batch_size=8"]
     domain = ["--domain", data / "domain.txt"]
     factored: list[object] = ["--space", "td", "--weighter", "factored"]
@@ -84,7 +84,7 @@ def write_data(data: Path) -> None:
 
 
 def digests(run: Path) -> dict[str, str]:
-    """SHA-256 of all that a run is, but for what a clock or the machine's memory says."""
+    """SHA-256 of everything in a run, except times and memory figures."""
     result = json.loads((run / "result.json").read_text(encoding="utf-8"))
     found = {"result": json.dumps(_without_clock(result), sort_keys=True).encode()}
     for name in ("model/model.safetensors", "weights.jsonl", "metrics.jsonl"):
@@ -93,7 +93,7 @@ def digests(run: Path) -> dict[str, str]:
 
 
 def train_all(data: Path, runs: Path, log: Path) -> dict[str, dict[str, str]]:
-    """Train in all ways, the first one also with kills, and give the digests of each."""
+    """Train in all ways, the first one also with kills, and return the digests of each."""
     runs.mkdir()
     import_what_a_run_needs(command(data, "factored td", runs / "first"), runs / "modules.txt")
     found = {}
@@ -116,7 +116,7 @@ def train_all(data: Path, runs: Path, log: Path) -> dict[str, dict[str, str]]:
 
 
 def kill_after(process: Forked, run: Path, lines: int) -> None:
-    """Kill it when its log of weights is so long."""
+    """Kill the process when its log of weights has ``lines`` lines."""
     weights = run / "weights.jsonl"
     while not weights.exists() or weights.read_bytes().count(b"\n") < lines:
         if process.ended():
@@ -127,7 +127,7 @@ def kill_after(process: Forked, run: Path, lines: int) -> None:
 
 
 def predictions(data: Path, run: Path) -> str:
-    """What ``aang predict`` says of the test rows."""
+    """What ``aang predict`` prints for the test rows."""
     return _said("predict", run, data / "test.jsonl")
 
 

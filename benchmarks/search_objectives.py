@@ -37,12 +37,12 @@ PLUG_IN = Path(__file__).with_name("bandit_candidate.py")
 
 
 def searches(steps: int, seconds: float, fold_seconds: float) -> Iterator[tuple[str, list[str]]]:
-    """Each search by name, with its arguments; the first two tell what the others may take.
+    """Each search by name, with its arguments; the first two determine the time of the others.
 
     Args:
         steps: of contrast.
-        seconds: of all trainings of the search; zero if that has not ended.
-        fold_seconds: of a fold of contrast.
+        seconds: seconds of all trainings of the search; zero if that has not ended.
+        fold_seconds: seconds of a fold of contrast.
     """
     yield "contrast", ["--candidate", "contrast", "--", "--steps", str(steps)]
     found = ["--candidate", "contrast", "--search-objectives", SPACE]
@@ -73,7 +73,7 @@ def walls(folder: Path) -> dict[str, list[float]]:
 
 
 def outcome(folder: Path, metric: str) -> dict[str, Any]:
-    """What a finished search has reached."""
+    """The result of a finished search."""
     verdict = json.loads((folder / "best.json").read_text(encoding="utf-8"))
     file = folder / "objectives.json"
     searched = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
@@ -114,7 +114,7 @@ def main(
     results = out / "results.jsonl"
     lines = results.read_text(encoding="utf-8").splitlines() if results.is_file() else []
     known = {tuple(json.loads(line)["run"]) for line in lines}
-    # The searches that decide come first, for every draw.
+    # The most decisive searches come first, for every draw.
     for place, number, task in itertools.product(range(4), range(draws), tasks):
         root = out / f"{task}-{rows}-{number}"
         if not (root / "train.jsonl").is_file():

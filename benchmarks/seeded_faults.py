@@ -31,7 +31,7 @@ TIERS = {"default": (), "full": ("-m", "full")}
 
 @dataclass(frozen=True)
 class Fault:
-    """A line of the project, and the same with a fault.
+    """A line of the project, and the same line with a fault.
 
     Attributes:
         room: part of the project.
@@ -396,7 +396,7 @@ FAULTS = (
 
 @dataclass(frozen=True)
 class Trial:
-    """What the tests of a tier said of a fault.
+    """What the tests of a tier found.
 
     Attributes:
         caught: whether a test failed.

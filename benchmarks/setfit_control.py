@@ -57,8 +57,8 @@ def asked(config: TrainConfig, iterations: Sequence[int], limit: int) -> dict[st
 def trained(task: LabelledTask, config: TrainConfig, iterations: int, limit: int) -> Any:
     """Train a SetFit model on the task's training rows.
 
-    The argument ``limit`` is the most optimiser steps for the embeddings; -1 for as many as there
-    are pairs.
+    The argument ``limit`` is the largest number of optimiser steps for the embeddings; -1 for as
+    many as there are pairs.
 
     Raises:
         ConfigError: setfit is not installed.

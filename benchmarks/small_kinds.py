@@ -35,7 +35,7 @@ KINDS: Mapping[str, Callable[[str], Row]] = {
     "regression": _numbers,
     "token-labels": _words,
 }
-"""What makes the rows of each kind but ``single-label``, which the small task itself is."""
+"""Makes the rows of each kind except ``single-label``, which is the small task itself."""
 
 
 def write_kinds(folder: Path, task_files: Path) -> None:

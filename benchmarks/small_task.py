@@ -33,8 +33,8 @@ def write_task(folder: Path) -> None:
 
 
 def write_files(folder: Path, rows: Mapping[str, int], *, domain: int) -> None:
-    """So many rows of the demo's parts, of labels that those of train have, and texts of its
-    domain."""
+    """Write the given numbers of rows of the demo's parts, with labels of train only, and of texts
+    of its domain."""
     folder.mkdir(parents=True, exist_ok=True)
     demo = load_demo_task()
     labels = {example.label for example in demo.train[: rows["train"]]}
@@ -54,12 +54,12 @@ def write_encoder(folder: Path, size: EncoderSize) -> None:
 
 
 def write_bert(folder: Path, pieces: Mapping[str, int], size: EncoderSize) -> None:
-    """Write a masked-LM BERT with new weights, the same ones each time, and its tokenizer.
+    """Write a masked-LM BERT with random weights, the same each time, and its tokenizer.
 
     Args:
         folder: where to.
         pieces: the ids of all pieces of words, those of :data:`SPECIAL` first.
-        size: of the layers; its vocabulary is that of ``pieces``.
+        size: size of the layers; the vocabulary is that of ``pieces``.
     """
     tokenizer = Tokenizer(models.WordPiece(dict(pieces), unk_token="[UNK]"))
     tokenizer.normalizer, tokenizer.pre_tokenizer = _splitting()

@@ -37,8 +37,8 @@ def read_scores(folder: Path, method: str) -> Mapping[int, Sequence[float]]:
     """The dev scores of each draw of a method, in percent, in the order of steps.
 
     Raises:
-        click.ClickException: the folder has no evaluation of the method, or those of several tasks
-            or settings.
+        click.ClickException: the folder has no evaluation of the method, or has several tasks or
+            settings.
     """
     lines = [line for line in read_lines(folder) if line["method"] == method]
     check_one_table(folder, ((line["task"], method, line["setting"]) for line in lines))

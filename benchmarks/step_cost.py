@@ -9,10 +9,9 @@
     python -m benchmarks.step_cost flops --size 2x64 --out benchmarks/baseline.json
 
 Every cell is saved to ``--out`` as soon as it is measured, so an interrupted run continues where it
-stopped. Times in a file are all of the same ``--repeats`` and ``--threads``. Ways to compute a
-step: plain (multitask training), floor (the same with dev rows), static, stream, packed, compiled
-(stream under torch.compile), and for comparison published and torchjd
-(``pip install -e .[benchmark]``).
+stopped. All times in a file have the same ``--repeats`` and ``--threads``. Ways to compute a step:
+plain (multitask training), floor (the same with dev rows), static, stream, packed, compiled (stream
+under torch.compile), and for comparison published and torchjd (``pip install -e .[benchmark]``).
 """
 
 import dataclasses
@@ -38,14 +37,14 @@ SIZES = {
     "6x384-few": Setting(6, 384, 0, 16, 16, 16, 64),
     "12x768": Setting(12, 768, 0, 8, 8, 24, 64, 50265),
 }
-"""n is filled in; 2x64 is what the tests count, 6x384 MiniLM's shape, also with half
-of the rows that a step has by default, 12x768 RoBERTa-base's."""
+"""Without n. 2x64 is what the tests count; 6x384 is MiniLM's shape, also with half of the default
+rows per step; 12x768 is RoBERTa-base's."""
 
 PAPER = Setting(6, 384, 6, 32, 32, 64, 64, 50265)
-"""AANG's own proportions, 128 end-task, 128 dev and 256 auxiliary rows, a quarter of each."""
+"""AANG's own proportions: a quarter of its 128 end-task, 128 dev and 256 auxiliary rows."""
 
 REPEATS, THREADS = 7, 1
-"""Those of times that do not say their own."""
+"""Assumed for times that do not record their own."""
 
 OURS = ("plain", "floor", "static", "stream", "packed")
 OF_THE_PAPER = (*OURS, "published", "torchjd")
@@ -106,7 +105,7 @@ def main(
 
 
 def _check_times(cells: Mapping[str, Any], repeats: int, threads: int, out: Path | None) -> None:
-    """Check that all known times were measured as these are to be; one table shows them all."""
+    """Check that all known times have the same repeats and threads; one table shows them all."""
     for cell in cells.values():
         for times in (values["times"] for values in cell.values() if "times" in values):
             known = times.get("repeats", REPEATS), times.get("threads", THREADS)

@@ -28,8 +28,8 @@ from aang_core.plugins import load_plugins
 from aang_core.training.trainer import Trainer
 
 WARM_UP = 40
-"""Steps before measuring: the dev head's memory fills, and every primitive has had its first call,
-which is checked."""
+"""Steps before measuring, in which the dev head's memory fills and every primitive has its first
+call, which is checked."""
 
 RINGS = [Path(path) for ring in (aang_core, aang) for path in ring.__path__]
 """The folders of the kernel and of the application, whose functions count."""

@@ -4,17 +4,17 @@
     python -m benchmarks.stream_reading --gigabytes 100
 
 `benchmarks.s2orc_reading` reads whole corpora once, in one process. This one reads, tokenises and
-compares block after block as training on a stream does, without the steps between, and only
+compares block after block as training on a stream does, without the steps between, and only for
 ``--seconds`` at each of three places: at the beginning of a pass, from the middle of a shard in the
 middle of the pass, and from its last shards on into the next pass.
 
 Two shards in S2ORC's layout of 2020 are made from a seed. All others are hard links to them, so a
 hundred gigabytes take the disk space of two shards. The reader cannot tell: it opens, decompresses
 and parses every file, and each has a position of its own. But the files come from memory and not
-from the disk, so the figures are those of the processor.
+from the disk, so the figures are about the processor.
 
-At each place the position in the shards must have moved on by as many texts as were read, or the
-benchmark fails: none was left out, and none came twice. Each place is then read again from its
+At each place the position in the shards must move on by as many texts as were read, or the
+benchmark fails: no text may be left out or come twice. Each place is then read again from its
 position, and the rows must be the same. Printed for each number of processes, from the slowest:
 
 - rows that each process reads in a second of the clock, at the middle;
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from aang.corpora.tokens import TokenRows
 
 DISTINCT = 2
-"""Shards that are written; the others are links to them."""
+"""Number of shards that are written; the others are links to them."""
 PARAGRAPHS = 40
-"""Of a paper; with their length of some 700 characters they make the 29 kB that papers have."""
+"""Paragraphs of a paper; with about 700 characters each they make the 29 kB of a typical paper."""
 ENCODER = Path(__file__).parents[1] / "plugins" / "aang" / "aang" / "assets" / "demo-encoder"
 PLACES = ("beginning", "middle", "end")
 MB = 1e6
@@ -61,7 +61,7 @@ class Place:
 
     Attributes:
         rows: texts read and tokenised after the first block there.
-        seconds: of the clock, in which it read them.
+        seconds: wall-clock seconds in which it read them.
         megabytes: read from files in that time, compressed.
         reading: CPU seconds of reading them.
         tokenising: CPU seconds of tokenising them.
@@ -130,7 +130,7 @@ def main(
 
 
 def line(size: int, readings: Sequence[Reading]) -> str:
-    """A row of the table; of several processes the slowest, and the one with most memory."""
+    """A row of the table; with several processes, the slowest and the one with most memory."""
     slow = min((one.places for one in readings), key=_speed)
     large = max(readings, key=lambda one: one.highest)
     middle = slow["middle"]
@@ -183,7 +183,7 @@ def make_shards(
 
 
 def measured(size: int, file: Path, job: dict[str, Any]) -> list[Reading]:
-    """What ``size`` processes measure that do the ``job``, which is written to ``file``."""
+    """What ``size`` processes measure when they do the ``job``, which is written to ``file``."""
     file.write_text(json.dumps(job), encoding="utf-8")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node", str(size)]
@@ -212,7 +212,7 @@ def worker(job: dict[str, Any]) -> None:
 
 
 def read(job: dict[str, Any], processes: Processes = ALONE) -> Reading:
-    """Do the job that `main` has described, in this process.
+    """Do the job from `main` in this process.
 
     Raises:
         AssertionError: texts were left out or read twice, or a position leads elsewhere.
@@ -235,10 +235,10 @@ class Stream:
         self._tokenising = 0.0
 
     def read_at(self, name: str) -> Place:
-        """Read for the seconds of the job at the place of this name.
+        """Read at the place of this name for the job's seconds.
 
         Raises:
-            AssertionError: as `read`.
+            AssertionError: as for `read`.
         """
         job, start = self._job, self._position(name)
         began = time.process_time()
@@ -262,7 +262,7 @@ class Stream:
         )
 
     def _opened(self, position: dict[str, Any] | None) -> "StreamRows":
-        """The rows from a position on, as training that begins or is resumed opens them."""
+        """The rows from a position on, opened as when training begins or is resumed."""
         from aang.assembly.stream_rows import StreamRows
         from aang_plugin_s2orc.source import S2orc
 
@@ -290,7 +290,7 @@ class Stream:
         names = list(papers)
         last = len(names) if name == "end" else (len(names) + self._job["interleave"]) // 2
         opened = names[max(0, last - self._job["interleave"]) : last]
-        # Little is left of the last shards, so that the next pass begins.
+        # Little is left in the last shards, so that the next pass begins soon.
         left = {"middle": 0.5, "end": 0.001}[name]
         lanes = [[f"0/{shard}", papers[shard] - int(left * papers[shard])] for shard in opened]
         return {"lanes": lanes, "given": 0, "opened": f"0/{opened[-1]}", "found": True}
@@ -318,7 +318,7 @@ def highest() -> float:
 
 
 def megabytes_read() -> float:
-    """What this process has read from files, whether from the disk or from memory."""
+    """Megabytes that this process has read from files, whether from the disk or from memory."""
     return int(Path("/proc/self/io").read_text().split()[1]) / MB
 
 

@@ -3,16 +3,15 @@
     python -m benchmarks.sweep_overhead OUT --engine local --runs 200
     python -m benchmarks.sweep_overhead OUT --engine ray --runs 200
 
-``aang compare`` plans the runs, writes their orders and gives them to its launcher, and each of
-them is a process that imports AANG, lays its claim, looks into its folder, and finds there that the
-training has finished: about a second. So nothing is trained, and everything between the runs is
-what a sweep of trainings has, too. A run's lifetime is that of its process, as the system tells it.
-With s slots,
+``aang compare`` plans the runs, writes their orders and gives them to its launcher. Each run is a
+process that imports AANG, claims its folder, and finds there that the training has finished: about
+a second. So nothing is trained, and everything between the runs is as in a sweep of trainings. A
+run's lifetime is that of its process, according to the system. With s slots,
 
     overhead of a run = (s · seconds from the first start to the last end - Σ lifetimes) / runs
 
-The lifetimes are kept in OUT, so the same command continues after an interruption. What it counts
-then are the seconds in which it was at work.
+The lifetimes are kept in OUT, so the same command continues after an interruption. Only the seconds
+in which it was at work count.
 """
 
 import json
@@ -45,7 +44,7 @@ _MODULE = b"aang_plugin_compare.leashed"
 
 @dataclass(frozen=True)
 class Life:
-    """The process of a run, by the clock that counts from the start of the system.
+    """The process of a run, with times by the clock that counts from the start of the system.
 
     Attributes:
         run: the run's folder.
@@ -62,7 +61,7 @@ class Life:
 
 @dataclass(frozen=True)
 class Overhead:
-    """What some runs cost.
+    """The overhead of some runs.
 
     Attributes:
         runs: their number.
@@ -78,7 +77,7 @@ class Overhead:
 
     @classmethod
     def of(cls, lives: Sequence[Life], slots: int) -> "Overhead":
-        """That of all runs in ``lives``.
+        """The overhead of all runs in ``lives``.
 
         Examples:
             Two slots; each begins its second run a tenth of a second after the first:
@@ -96,16 +95,16 @@ class Overhead:
 
     @property
     def of_a_run(self) -> float:
-        """Seconds of a slot that a run costs beside its own."""
+        """Seconds of a slot that a run costs beyond its own lifetime."""
         return (self.slots * self.seconds - self.lifetimes) / self.runs
 
 
 class Watch:
-    """Notes when the processes of runs begin and end, wherever on this machine they come from.
+    """Records when the processes of runs begin and end, whatever started them on this machine.
 
     Args:
         root: the folder that their run folders are in.
-        file: the lives are appended to it.
+        file: the file that lives are appended to.
     """
 
     def __init__(self, root: Path, file: Path) -> None:
@@ -142,7 +141,7 @@ class Watch:
                     file.write(_line(Life(run, os.getpid(), began, now)))
 
     def _look_at(self, pid: int, ends: select.poll) -> None:
-        """Register a new process if it is that of a run."""
+        """Register a new process if it is a run's."""
         try:
             handle = os.pidfd_open(pid)
         except OSError:  # it has ended
@@ -196,7 +195,7 @@ class _Finished(Launcher):
 
 
 def lives_in(file: Path) -> list[Life]:
-    """The lives that are kept in a file; a line that was cut off is none."""
+    """The lives in a file, without a line that was cut off."""
     if not file.exists():
         return []
     lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -213,11 +212,11 @@ def sweep(
     """Launch the runs that have no lifetime yet, and return what all of them cost.
 
     Args:
-        root: a folder of this script's own.
+        root: a folder that belongs to this script.
         engine: ``local`` or ``ray``.
         runs: number of runs of the sweep.
-        slots: how many run at the same time; None for one on each CPU. Ray then is given all runs
-            at once, as it is by default.
+        slots: how many run at the same time; None for one on each CPU. Ray then gets all runs at
+            once, its default.
         address: of a Ray cluster on this machine; None starts one.
 
     Raises:

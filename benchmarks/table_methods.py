@@ -12,14 +12,14 @@ from benchmarks.first_look import METHODS as FIRST_METHODS
 Methods = dict[str, dict[str, Any]]
 
 STAGE_STEPS = {"steps": 200, "batch_size": 32}
-"""Of each stage of pre-training that a recipe puts before fine-tuning."""
+"""Options of each stage of pre-training that a recipe puts before fine-tuning."""
 _SPACES = Path(__file__).parent / "spaces"
 _STATIC = {"weighter": "static", "batch_size": 32, "aux_batch_size": 32, "set": HALF}
 _CONTRAST_AND_VIEWS = {
     "weighter": "static",
     "space": str(_SPACES / "contrast-and-views.yaml"),
     "aux_batch_size": 32,
-    # Half of what is left for contrast, and the other half for eight objectives on changed texts.
+    # Half of the rest goes to contrast, and the other half to eight objectives on changed texts.
     "set": {"static": {"end_task_weight": 0.5, "weights": {CONTRAST_OWN: 8}}},
 }
 _FACTORED = FIRST_METHODS["factored-td"]
@@ -66,7 +66,7 @@ METHODS: Methods = {
     "contrast+views": {**_CONTRAST_AND_VIEWS, "batch_size": 32},
     "contrast+views-96": {**_CONTRAST_AND_VIEWS, "batch_size": 64},
 }
-"""Those of the table."""
+"""The methods of the table."""
 
 _RATES_AND_LENGTH = {
     name: TrainConfig.model_fields[name].default for name in ("lr", "head_lr", "max_length")
@@ -90,7 +90,7 @@ HALVED = {
     for name in METHODS
     if name not in _BESIDE_THE_TABLE
 }
-"""The method of which each has half of the rows."""
+"""For each method, the one of whose rows it has half."""
 
 DEFAULTS: Methods = {
     **{name: _with_defaults(METHODS[whole]) for name, whole in HALVED.items()},
@@ -101,8 +101,8 @@ DEFAULTS: Methods = {
         for name in ("single-task", "contrast")
     },
 }
-"""The same with the options that ``aang train`` has by itself: 32 rows a step for plain fine-tuning
-and contrast, lower rates and longer texts. Twice as many steps read as many rows."""
+"""The same with the defaults of ``aang train``: 32 rows a step for plain fine-tuning and contrast,
+lower rates and longer texts. Twice as many steps read as many rows."""
 
 DEMO_BY_DEFAULT: Methods = {
     f"{name}-defaults": {**METHODS[name], "batch_size": DEFAULTS[f"{name}-defaults"]["batch_size"]}
@@ -148,7 +148,7 @@ ALONE_BY_DEFAULT: Methods = {
     "single-task-defaults": DEFAULTS["single-task-defaults"],
     **{name: _with_defaults(method) for name, method in ALONE.items()},
 }
-"""The same with the options that ``aang train`` has by itself, and plain fine-tuning."""
+"""The same with the defaults of ``aang train``, and plain fine-tuning."""
 
 CHANGES_BY_DEFAULT: Methods = {
     "factored-td-defaults": DEFAULTS["factored-td-defaults"],
@@ -158,8 +158,8 @@ CHANGES_BY_DEFAULT: Methods = {
         if method not in METHODS.values()
     },
 }
-"""``factored-td`` and its changes with the options that ``aang train`` has by itself, without the
-two that :data:`DEFAULTS` has already, as ``static-td-defaults`` and ``static-td-labels-defaults``.
+"""``factored-td`` and its changes with the defaults of ``aang train``, without the two that are in
+:data:`DEFAULTS`, as ``static-td-defaults`` and ``static-td-labels-defaults``.
 """
 
 LONGER: Methods = {
@@ -172,7 +172,7 @@ LONGER: Methods = {
         "factored-td-defaults",
     )
 }
-"""What 400 steps may have stopped too early, with a rate that falls to zero, and what is ahead."""
+"""Methods that 400 steps may have stopped too early, as rates fall to zero, and leading ones."""
 
 _ROWS = {
     "tapt": 96,
@@ -181,7 +181,7 @@ _ROWS = {
     "aang-td": 256,
     "aang-td-remembered": 128,
 }
-"""Of what has stages of pre-training, or the rows of a recipe."""
+"""Rows per step of methods with stages of pre-training, or with a recipe's rows."""
 _HALVED_ROWS = {name: _ROWS[whole] // 2 for name, whole in HALVED.items() if whole in _ROWS}
 # Half of the rows, but still a dev head of 32 rows in each of four draws.
 _ALL_ROWS = _ROWS | _HALVED_ROWS | {"aang-td-defaults": 192, "aang-td-full-defaults": 640}

@@ -1,4 +1,4 @@
-"""A folder in which one file at a time is another."""
+"""A folder in which one file at a time is replaced."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -7,11 +7,11 @@ from pathlib import Path
 def with_another_file(
     folder: Path, names: Sequence[str], use: Callable[[], None]
 ) -> Callable[[Path], None]:
-    """A check of files that hold the name of one in a folder, and in the lines below its content.
+    """A check of inputs whose first line names a file in a folder; the other lines are its content.
 
     Args:
-        folder: the folder, which is as before after each check.
-        names: its files that may be replaced; a file that names none of them is passed over.
+        folder: the folder, which is restored after each check.
+        names: its files that may be replaced; an input that names none of them is skipped.
         use: reads the folder while the file is replaced.
     """
     whole = {name: (folder / name).read_bytes() for name in names}

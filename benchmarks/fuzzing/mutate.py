@@ -1,4 +1,4 @@
-"""Valid files, damaged: the n-th input of a seed is always the same."""
+"""Damages valid files: the n-th input of a seed is always the same."""
 
 import copy
 import gzip
@@ -25,7 +25,7 @@ TOKENS: tuple[bytes, ...] = (
     *(token.encode() for token in _TEXTS.split(" ")),
     *(b"9" * 30, b"9" * 5000, b"0x" + b"f" * 4000, b"a" * 70_000, b"[" * 2000, b'{"a":' * 2000),
 )
-"""What readers and parsers have rules for, and what once broke one."""
+"""Tokens that readers and parsers have rules for, or that once broke one."""
 
 VALUES: tuple[Any, ...] = (
     *(None, True, False, 0, -1, 2**63, 10**400, 0.5, 1e300, float("nan"), float("inf"), -0.0),
@@ -49,7 +49,7 @@ class Mutator:
         self._gz = gz
 
     def make(self, seed: int, index: int) -> bytes:
-        """The input ``index`` of the sequence that ``seed`` stands for."""
+        """Input number ``index`` of the sequence for ``seed``."""
         draw = random.Random(f"{self._name}/{seed}/{index}")
         content = draw.choice(self._seeds)
         if self._kind == "values":
@@ -77,7 +77,7 @@ class Mutator:
 
 
 def change(value: Any, draw: random.Random) -> Any:
-    """A copy of nested lists and mappings in which one place is another."""
+    """A copy of nested lists and mappings with one place changed."""
     value = copy.deepcopy(value)
     places = list(_places(value))
     if not places:
@@ -100,7 +100,7 @@ def change(value: Any, draw: random.Random) -> Any:
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
-    """Every place in it, as what holds it and under which key."""
+    """Every place in the value: its container, and its key there."""
     keys = (
         value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
     )

@@ -56,11 +56,11 @@ def lock_seeds(folder: Path) -> list[bytes]:
 
 _STAGE = "pretraining/tapt"
 RESUMED = (*(PluginsUsed.file, inputs.Inputs.file, TrainRows.file, f"{_STAGE}/{StageResult.file}"),)
-"""Files of an interrupted run that are read when it is resumed, apart from its checkpoints."""
+"""Files of an interrupted run, other than checkpoints, that are read when it is resumed."""
 
 
 def resumed_check(run: Path) -> Callable[[Path], None]:
-    """The check of an interrupted run in which one file is another: its name, then its content.
+    """The check of an interrupted run with one file replaced: inputs have its name and content.
 
     Args:
         run: the folder of an interrupted run with all of `RESUMED`; it may be changed.

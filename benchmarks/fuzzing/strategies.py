@@ -1,4 +1,4 @@
-"""Files from nothing, by hypothesis: values of every kind in the form that a target reads."""
+"""Files from scratch, by hypothesis: values of every kind in the form that a target reads."""
 
 import gzip
 import json
@@ -71,7 +71,7 @@ _DELIMITED = st.tuples(
 def contents(
     name: str, target: Target, count: int, seed: int, take: Callable[[bytes], None]
 ) -> None:
-    """Hand ``count`` files to ``take``, which raises nothing."""
+    """Pass ``count`` files to ``take``, which must not raise."""
 
     @seeded(seed)
     @settings(

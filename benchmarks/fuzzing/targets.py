@@ -57,7 +57,7 @@ from benchmarks.fuzzing.seeds import (
 )
 
 Check = Callable[[Path], None]
-"""Reads the file; returns or raises AangError, and whatever else it raises is a fault."""
+"""Reads the file, and returns or raises AangError; any other exception is a fault."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ _END_TASK = LabelledTask(
     (),
     ("no", "yes"),
 )
-"""One of the records is its dev example, which is left out."""
+"""Its dev example is one of the records, which must be left out."""
 
 
 def _labelled(path: Path) -> None:
@@ -96,7 +96,7 @@ def _labelled(path: Path) -> None:
 
 
 def _of_kind(kind: str) -> Check:
-    """As a task whose kind is chosen from its labels, and as one that was named."""
+    """Read it as a task whose kind is chosen from its labels, and as one whose kind is named."""
 
     def check(path: Path) -> None:
         with suppress(AangError):
@@ -197,7 +197,7 @@ def _config(path: Path) -> None:
 
 
 def _settings(path: Path) -> None:
-    # Arguments hold any bytes but null; Python hands those that are not UTF-8 on as surrogates.
+    # Arguments hold any bytes but null; Python passes those that are not UTF-8 as surrogates.
     content = path.read_bytes().replace(b"\0", b"")
     lines = content.decode("utf-8", "surrogateescape").split("\n")
     resolve_config({}, {"set": parse_settings(lines[:4])}, _registry())
@@ -222,10 +222,10 @@ def _objective(path: Path) -> None:
 
 
 def run_folder_check(run: Path) -> Check:
-    """The check of a run folder in which one file is another: its name, then what it holds.
+    """The check of a run folder with one file replaced; inputs have its name, then its content.
 
-    The result names no checksums of the logs, as in runs of older versions, so that logs are read
-    whatever they hold.
+    The result has no checksums of the logs, as in runs of older versions, so that changed logs are
+    read.
 
     run: a folder that may be changed.
     """
@@ -296,4 +296,4 @@ TARGETS: Mapping[str, Target] = {
     "space": Target("s.yaml", "yaml", SPACE, _space),
     "objective": Target("o", "bytes", OBJECTIVE, _objective),
 }
-"""By name; ``run-folder`` comes besides, for which a run must be at hand."""
+"""Targets by name, except ``run-folder``, which needs a run."""

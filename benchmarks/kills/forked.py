@@ -1,4 +1,4 @@
-"""``aang`` in processes that need not import anything, because the one that starts them has."""
+"""``aang`` in processes that need not import anything, because the process that starts them has."""
 
 import importlib
 import os
@@ -13,7 +13,7 @@ from aang_core.cli import main
 
 
 class Forked:
-    """A process that was forked off this one.
+    """A process that was forked from this one.
 
     call: what it does; its exit status is that of SystemExit, 0 without one, 1 for an exception.
     log: where its standard output and standard error go.
@@ -29,7 +29,7 @@ class Forked:
         self._status: int | None = None
 
     def ended(self) -> bool:
-        """Whether it is over."""
+        """Whether it has ended."""
         if self._status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
@@ -43,7 +43,7 @@ class Forked:
         return self._status
 
     def kill(self) -> None:
-        """SIGKILL, which nothing can be done against."""
+        """Send SIGKILL, which cannot be caught."""
         os.kill(self.pid, signal.SIGKILL)
 
     @staticmethod
@@ -68,7 +68,7 @@ class Forked:
 def aang(
     arguments: Sequence[object], log: Path, before: Callable[[], None] = lambda: None
 ) -> Forked:
-    """``aang`` with these arguments, in a process that first does what ``before`` does."""
+    """``aang`` with these arguments, in a process that first calls ``before``."""
 
     def run() -> None:
         before()
@@ -78,12 +78,12 @@ def aang(
 
 
 def import_what_a_run_needs(arguments: Sequence[object], names: Path) -> None:
-    """Let a run in another process say which modules it has come to import, and import them too.
+    """Have a run in another process list the modules that it imports, and import them here, too.
 
     It is not done by training here: a process that has computed gradients should not be forked.
 
-    names: a file for the list of modules, beside which the run's output goes. If it is there, it is
-        what an earlier run has said.
+    names: a file for the list of modules; the run's output goes beside it. If it exists, it is the
+        list of an earlier run.
     """
 
     def run() -> None:

@@ -1,4 +1,4 @@
-"""Two processes that resume a killed run at once: never may both hold its folder."""
+"""Two processes that resume a killed run at once must never both hold its folder."""
 
 import os
 import random
@@ -25,7 +25,7 @@ class Together:
     Attributes:
         trials: how many there were.
         both: trials in which both held the folder at the same time.
-        neither: trials in which none of them got it.
+        neither: trials in which neither got it.
         refused: processes that were refused, of two in each trial.
     """
 

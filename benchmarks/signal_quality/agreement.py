@@ -24,7 +24,8 @@ class Agreement:
 
     Attributes:
         variant: name of the variant.
-        correlation: None if fewer than three objectives have both, or one of them is constant.
+        correlation: the correlation; None if fewer than three objectives have both, or one is
+            constant.
         objectives: number of objectives with both.
     """
 
@@ -40,7 +41,7 @@ def scores_of(
 
     Args:
         objectives: names of the objectives that are measured.
-        scores: of objectives trained alone, as :func:`read_scores` returns them.
+        scores: scores of objectives trained alone, as :func:`read_scores` returns them.
         source: where they come from, for messages.
 
     Raises:
@@ -107,7 +108,7 @@ def read_scores(path: Path) -> dict[str, float]:
         DataError: the file cannot be read, contains something else, or covers several tasks.
     """
     try:
-        # As the bytes say: a name in quotes may hold line breaks of any system.
+        # Without newline translation: a quoted name may hold line breaks of any system.
         text = path.read_bytes().decode("utf-8-sig")
         if path.suffix == ".csv":
             rows: list[Any] = list(csv.DictReader(StringIO(text, newline="")))

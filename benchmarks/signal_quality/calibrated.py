@@ -10,19 +10,19 @@ from aang_core.tasks.task import Batch, RowLosses, Task
 _ITERATIONS = 30
 
 _LEAST = 1e-3
-"""Of the inverse temperature. Logits worse than chance would ask for none, or a negative one."""
+"""Lower bound of the inverse temperature. Logits worse than chance would need zero or less."""
 
 
 class Calibrated(nn.Module):
     """Logits of ``head``, divided by a temperature.
 
-    A head that has become too sure of everything makes the loss on dev rise while it still makes
-    fewer mistakes. Where the temperature is the best one for dev, that loss no longer changes with
-    sureness alone, because its derivative with respect to the temperature is zero there.
+    An overconfident head makes the loss on dev rise even while it makes fewer mistakes. At the best
+    temperature for dev, that loss no longer changes with confidence alone, because its derivative
+    with respect to the temperature is zero there.
 
     Args:
         head: computes logits.
-        inverse: of the temperature; 1 changes nothing.
+        inverse: the inverse temperature; 1 changes nothing.
     """
 
     def __init__(self, head: nn.Module, inverse: float | Tensor) -> None:
@@ -46,8 +46,8 @@ class Calibrated(nn.Module):
     ) -> "Calibrated":
         """The head with the temperature that minimises the end task's mean loss on rows.
 
-        In its inverse the loss of a classifier is convex (Guo et al., On Calibration of Modern
-        Neural Networks, ICML 2017), so L-BFGS finds the best one.
+        The loss of a classifier is convex in the inverse temperature (Guo et al., On Calibration of
+        Modern Neural Networks, ICML 2017), so L-BFGS finds the best one.
 
         Args:
             end_task: the end task, whose loss is a cross-entropy.

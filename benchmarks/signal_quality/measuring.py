@@ -88,7 +88,7 @@ def measure_signal_quality(
 
     Raises:
         ConfigError: there would be no measurement, or the precision is fp16.
-        AangError: something else that the user named cannot be used.
+        AangError: the data, the model or another option cannot be used.
     """
     first = -(-config.dev_head_rows // config.batch_size)
     places = [step for step in range(first, plan.steps + 1) if (step - first) % plan.every == 0]
@@ -103,7 +103,7 @@ def measure_signal_quality(
     torch.manual_seed(config.seed)
     assembly = assemble(sources.with_options(dev_head="remembered"))
     trainer = build_trainer(assembly, device)
-    # It measures between steps that ask for no signals.
+    # Measurements come between steps that ask for no signals.
     trainer.bench.remembers = True
     if sources.task.task_type.reads_every_token:
         sources.report.note(
@@ -259,20 +259,20 @@ class _Measuring:
 
     @property
     def _calibrates(self) -> bool:
-        """Whether the end task has logits whose sureness can be wrong: numbers have none."""
+        """Whether the end task has logits whose confidence can be wrong; numbers have none."""
         return self._assembly.end_task.task_type.names_classes
 
     def _gradient_calibrated(
         self, head: nn.Module, dev: Sequence[Batch], others: Sequence[Batch]
     ) -> dict[nn.Parameter, Tensor]:
-        """The dev gradient through a head that is as sure as suits other dev rows."""
+        """The dev gradient through a head that is calibrated on other dev rows."""
         end = self._assembly.end_task
         calibrated = Calibrated.of(end, head, self._features(others), others)
         return body_gradient(self._passes, end, calibrated, dev)
 
     @torch.no_grad()
     def _features(self, rows: Sequence[Batch]) -> list[Tensor]:
-        """What heads are fitted on: the body's features of rows."""
+        """The body's features of rows, on which heads are fitted."""
         return self._passes.dev_features([self._passes.features(b) for b in rows])
 
     @property

@@ -15,7 +15,7 @@ from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
 from benchmarks.signal_quality.figures import Figure, ObjectiveQuality, SignalQuality
 
-# Options of a complete training, and of what comes after it.
+# Options for a complete training, and for what comes after it.
 _UNUSED = frozenset(
     {
         *("recipe", "eval_every", "patience", "metric", "dev_head", "gradients", "meta_every"),
@@ -110,7 +110,7 @@ def signal_quality(
         sources = prepare_sources(config, plugins.registry)
     if not sources.plan.objectives:
         raise ConfigError(f"--space {config.space}: has no objective to measure")
-    # Names that do not match must not be told after minutes of measuring.
+    # Report names that do not match now, not after minutes of measuring.
     names = [objective.name for objective in sources.plan.objectives]
     known = None if given is None else scores_of(names, given, scores)
     with counting("steps", quiet=quiet) as progress, output_of_plugins():

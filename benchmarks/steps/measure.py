@@ -48,7 +48,7 @@ def count_flops(setting: Setting, name: str) -> int:
 def time_interleaved(
     setting: Setting, names: list[str], repeats: int, precision: Precision
 ) -> dict[str, list[Times]]:
-    """Times of every way, taken in turn, so that a busy moment hits all alike."""
+    """Times of every way, measured in turn, so that a busy moment affects all alike."""
     step = make_step(setting)
     ways = {name: WAYS[name](step, precision) for name in names}
     times: dict[str, list[Times]] = {name: [] for name in names}
@@ -85,7 +85,7 @@ def peak_memory(setting: Setting, name: str) -> int:
 
 
 def clear_gradients(step: StepInputs) -> None:
-    """Drop what the step before has left."""
+    """Drop what the previous step has left."""
     modules = [step.model.body, *(s.task.head for s in (*step.auxiliaries, step.end))]
     for module in modules:
         module.zero_grad(set_to_none=True)

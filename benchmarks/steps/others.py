@@ -1,9 +1,9 @@
-"""How others get the same signals: the arithmetic of AANG's released code, and torchjd.
+"""Other implementations of the same signals: the arithmetic of AANG's released code, and torchjd.
 
 ``published`` is written from the description of that code, not from the code itself. What makes it
-dear: the dev head is fitted with ten passes through the body; the shared base is a masked-LM model,
-so every pass, those of classification included, computes vocabulary logits at every token; each
-objective's gradient is one call of autograd over the graph of all rows that it shares with the
+expensive: the dev head is fitted with ten passes through the body; the shared base is a masked-LM
+model, so every pass, those of classification included, computes vocabulary logits at every token;
+each objective's gradient is one call of autograd over the graph of all rows that it shares with the
 objectives of the same data, transform and representation; and the gradients are kept as lists.
 """
 
@@ -20,7 +20,7 @@ from benchmarks.steps.ours import Way
 from benchmarks.steps.setting import StepInputs
 
 DEV_HEAD_SHARE = 4
-"""The dev head is fitted on 32 of 128 rows; scaled down with the others, on a quarter of them."""
+"""The dev head is fitted on 32 of 128 rows; scaled down, on a quarter of them."""
 
 DEV_HEAD_PASSES = 10
 
@@ -130,7 +130,7 @@ def _cosine(gradients: Sequence[Tensor], v: Sequence[Tensor]) -> Tensor:
 
 def torchjd(step: StepInputs, precision: Precision) -> Way:
     """The Jacobian of all losses over the body, by torchjd's public ``jac``, one row at a time."""
-    from torchjd.autojac import jac  # an extra of the benchmarks alone
+    from torchjd.autojac import jac  # an optional dependency of the benchmarks
 
     if precision != "fp32":
         raise ValueError("torchjd is compared in fp32 only")

@@ -1,4 +1,4 @@
-"""Plain training, the floor below which no method that needs v can go, and this package's ways."""
+"""Plain training, the least cost of any method that needs v, and this package's ways."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,7 +18,7 @@ from aang_core.tasks.workbench import Signal
 from benchmarks.steps.setting import StepInputs
 
 Way = Callable[[], object]
-"""Computes one step's gradients; what it returns is read by nobody but kept until it is done."""
+"""Computes one step's gradients; its result is kept until the step is done but never read."""
 
 SIGNALS: frozenset[Signal] = frozenset({"cosine"})
 

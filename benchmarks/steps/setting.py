@@ -68,7 +68,7 @@ class Objective:
 
     @property
     def rows_of(self) -> tuple[str, str]:
-        """What objectives on the same rows have in common."""
+        """The parts that objectives on the same rows share."""
         return self.transform, self.representation
 
 
@@ -169,7 +169,7 @@ class OutputTask(Task):
 def _batch(
     rows: int, setting: Setting, mask: str, output: Output, generator: torch.Generator
 ) -> Batch:
-    """Random tokens, every one real; what the transform would do to them costs nothing here."""
+    """Random tokens, all of them real; the cost of the transform is not included."""
     shape = (rows, setting.tokens)
     ids = torch.randint(10, setting.vocabulary, shape, generator=generator)
     real = torch.ones(shape, dtype=torch.bool)
