@@ -1,8 +1,9 @@
 """Checks of what primitives return: one function for each thing that a stage returns.
 
-A run checks the first call of each primitive, in a rehearsal on the CPU before anything is trained;
-later calls are only attributed to the primitive if they raise. The checks of
-:mod:`aang_testing` call the same functions, many times.
+A run checks every example, and the first call of each other primitive in a rehearsal on the CPU
+before anything is trained; later calls are only attributed to the primitive if they raise, except
+that an output's counts are checked in every call. The checks of :mod:`aang_testing` call the same
+functions, many times.
 
 A broken contract says what was expected and what was found. A run turns it into a
 :class:`~aang_core.errors.PluginError` that names the primitive and its distribution.

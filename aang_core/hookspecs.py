@@ -363,10 +363,10 @@ def aang_register_outputs(register: RegisterPrimitive) -> None:
     that it needs from the other stages in ``requires``.
 
     Traits in use: ``several-views`` if each row is shown to the encoder several times; such an
-    objective shares no forward pass with others. ``end-task-head`` if its head has the shape of the
-    end task's: it then reads the first token, or every token if the end task labels words. An
-    output that needs an end task of one kind requires ``end-task:KIND``, such as
-    ``end-task:single-label``.
+    objective shares a forward pass only with objectives that have the same views. ``end-task-head``
+    if its head has the shape of the end task's: it then reads the first token, or every token if
+    the end task labels words. An output that needs an end task of one kind requires
+    ``end-task:KIND``, such as ``end-task:single-label``.
     """
 
 

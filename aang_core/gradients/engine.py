@@ -93,7 +93,7 @@ class EngineSettings:
         save_memory: whether the body recomputes its activations in the backward pass instead of
             keeping them.
         compile: whether the body is compiled.
-        plugin: the engine of a plug-in that ``kind`` stands for; None for the stream engine.
+        plugin: the plug-in's engine that ``kind`` selects; None for the stream engine.
     """
 
     kind: str = "stream"
@@ -129,7 +129,7 @@ class EngineFactory(Protocol):
 
 
 def find_engine(kind: str, registry: Registry) -> TargetEntry | None:
-    """The engine of a plug-in that ``kind`` stands for; None for the stream engine.
+    """The plug-in's engine that ``kind`` selects; None for the stream engine.
 
     Raises:
         UnknownNameError: no plug-in brings an engine of that name; the message says what does.

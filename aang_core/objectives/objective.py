@@ -52,7 +52,7 @@ class Objective:
 
         Raises:
             ConfigError: ``name`` does not have four parts, or names several objectives.
-            UnknownNameError: nobody registered one of its parts.
+            UnknownNameError: one of its parts is not registered.
             AmbiguousNameError: several plug-ins own the short name of one of its parts.
         """
         written = name

@@ -91,8 +91,8 @@ class Space:
         """Objectives that share a pass through the encoder when a step trains several of them.
 
         The key is what they share: ``end-task`` for the end task's own pass, otherwise data,
-        transform and representation. Objectives whose output declares ``several-views``,
-        or whose transform ``noises-embeddings``, share no pass.
+        transform and representation. Objectives whose output declares ``several-views``, or whose
+        transform ``noises-embeddings``, are left out.
         """
         groups: dict[str, list[Objective]] = {}
         for objective in self.objectives:
@@ -177,7 +177,7 @@ def load_space(source: str | Path, registry: Registry) -> Space:
         ConfigError: the file cannot be read or does not hold a space; the message names file and
             line. Or one of several objectives is not legal.
         UnknownNameError: there is no such space or objective, or the space lists a primitive that
-            nobody registered.
+            is not registered.
         AmbiguousNameError: the space lists a primitive by a short name that two plug-ins own.
 
     Examples:
@@ -190,7 +190,7 @@ def load_space(source: str | Path, registry: Registry) -> Space:
     if "/" in source:
         written = [Objective.parse(name, registry) for name in source.split(",")]
         for objective in written if len(written) > 1 else ():
-            # The others would be trained without it, and nobody would notice.
+            # The others would be trained without it, unnoticed.
             if objective.illegal_because:
                 raise ConfigError(f"{objective}: {objective.illegal_because}")
         return _of_objectives(source, "", list(dict.fromkeys(written)), registry)

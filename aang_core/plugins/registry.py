@@ -366,7 +366,7 @@ class Registry:
             name: its name, or ``distribution:name``.
 
         Raises:
-            UnknownNameError: nobody registered it; the message offers similar names, and names the
+            UnknownNameError: it is not registered; the message offers similar names, and names the
                 plug-ins that are missing.
             AmbiguousNameError: several plug-ins own the short name.
         """

@@ -6,8 +6,8 @@ Public, for commands of plug-ins that write folders or read files of their own:
   :class:`Holder`, and :func:`take_from` removes its lock if it is known to be gone.
 - :func:`writing` turns errors of the disk into errors for the user; :func:`write_file` writes a
   text completely or not at all, :func:`whole_file` any file, and :func:`write_folder` a folder.
-  :func:`csv_line` makes records of CSV that every reader gives back.
-  :class:`RunFolder` writes the files of a run.
+  :func:`csv_line` makes CSV records that every reader reads back unchanged. :class:`RunFolder`
+  writes the files of a run.
 - :func:`parse_yaml` reads YAML and returns a :class:`Source`, which knows the line of every value.
   A :class:`NumberLoader` reads ``1e-4`` as a number.
 """

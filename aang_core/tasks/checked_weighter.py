@@ -27,8 +27,8 @@ class CheckedWeighter(Weighter):
 
     Args:
         weighter: the weighter.
-        author: whom errors name; None for a weighter that the caller passed as an object, whose
-            exceptions pass unchanged, because the code is the caller's own.
+        author: the primitive that errors name; None for a weighter that the caller passed as an
+            object, whose exceptions pass unchanged, because the code is the caller's own.
         tasks: the names of all tasks.
 
     Raises:

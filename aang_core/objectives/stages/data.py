@@ -84,7 +84,7 @@ class ReadReport:
         self.first.setdefault(event, where)
 
     def note(self, sentence: str) -> None:
-        """Record something that happened once and is no error, such as how data was split."""
+        """Record something that happened once and is not an error, such as how data was split."""
         if sentence not in self.notes:
             self.notes.append(sentence)
 

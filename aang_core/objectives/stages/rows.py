@@ -33,7 +33,7 @@ class Vocabulary:
     Attributes:
         size: number of token ids, V.
         mask_id: id of the mask token.
-        ordinary: ``[V']`` int64, the ids that stand for text, so no special token. Random tokens
+        ordinary: ``[V']`` int64, the ids that stand for text, so not special tokens. Random tokens
             are drawn from these only: RoBERTa and models like it compute positions from the ids,
             and a padding id in the middle of a row would shift them.
         decode: makes :attr:`texts`; called the first time they are read.

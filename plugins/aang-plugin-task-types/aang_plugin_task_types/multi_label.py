@@ -331,7 +331,7 @@ def _places(rows: Iterable[Sequence[object] | None], *, of_text: bool = False) -
 
 
 def _mark(part: object, of_text: bool = True) -> bool | None:
-    """Whether a class is there, by a 1 or a 0, also as 1.0, true or text; None for other values."""
+    """Whether a class is there: 1 or 0, also as 1.0, true or text; None for other values."""
     if isinstance(part, str):
         return {"0": False, "1": True}.get(part.strip()) if of_text else None
     return bool(part) if isinstance(part, bool | int | float) and part in (0, 1) else None

@@ -96,7 +96,7 @@ def _hooks(registry: Registry, name: str) -> list[HookEntry]:
 
 
 def _call(hook: HookEntry, registry: Registry, config: TrainConfig, **more: Any) -> Any:
-    """Call a hook with every option by name, and what else it takes."""
+    """Call a hook with every option by name, and its other arguments."""
     # A configuration made without plug-ins lacks their options, which then have their defaults.
     options = MappingProxyType({o.name: o.default for o in registry.options} | config.by_name)
     with _blamed(hook):

@@ -4,13 +4,12 @@ Public, for commands of plug-ins: :class:`TrainConfig` is the schema, and :func:
 options of plug-ins to it. :func:`resolve_config` validates options and adds those of the recipe.
 :func:`resolve_training` does the same for a new training, with its defaults;
 :func:`left_to_the_data` names those that depend on the kind of the end task, and
-:func:`without_default_recipe` replaces a recipe that nobody asked for. :func:`read_config_file`
-reads options from a file, :func:`recorded_config` reads those of a run, and :func:`refuse_trust`
-refuses a file that asks to run a model's code. :func:`with_absolute_paths` gives options the same
-meaning in every folder. :data:`AUXILIARY_TASKS` names the space of labelled auxiliary data,
-:func:`validated` words the errors of a schema, and :func:`check_plugin_option` names the plug-in
-of an option that is not there. :data:`Positive` and :data:`Count` are types for options of
-plug-ins.
+:func:`without_default_recipe` replaces the default recipe. :func:`read_config_file` reads options
+from a file, :func:`recorded_config` reads those of a run, and :func:`refuse_trust` refuses a file
+that asks to run a model's code. :func:`with_absolute_paths` gives options the same meaning in every
+folder. :data:`AUXILIARY_TASKS` names the space of labelled auxiliary data, :func:`validated` words
+the errors of a schema, and :func:`check_plugin_option` names the plug-in of an option that is not
+there. :data:`Positive` and :data:`Count` are types for options of plug-ins.
 """
 
 from typing import TYPE_CHECKING

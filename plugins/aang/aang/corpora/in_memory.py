@@ -109,7 +109,7 @@ def require_one_type(table: TableInMemory, column: str) -> None:
 
 
 def plain_list(value: object) -> list[object] | None:
-    """The items of a list, tuple, Series or one-dimensional array; None for anything else."""
+    """The items of a list, tuple, Series, array or column of a Dataset; None for anything else."""
     items: Any = value
     if isinstance(value, str | bytes | Mapping | Path) or hasattr(value, "iterrows"):
         return None

@@ -85,7 +85,7 @@ def matching_paths(place: Path, option: str) -> list[Path]:
         option: the option that named it, for messages.
 
     Raises:
-        DataError: there is none.
+        DataError: nothing is there.
     """
     if place.exists():
         return [place]

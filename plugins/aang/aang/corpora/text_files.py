@@ -163,7 +163,10 @@ def well_formed_value(value: Any) -> Any:
 
 
 def _numbered(path: Path, report: ReadReport, longest: int) -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of each line, up to a fault, which ``report`` gets."""
+    """Number and bytes of each line.
+
+    A line that is too long is skipped, and damage ends the file; ``report`` gets both.
+    """
     number = 0
     try:
         with _opened(path) as readline:

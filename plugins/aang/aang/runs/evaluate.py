@@ -142,7 +142,7 @@ def evaluation_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> PartEv
 def intervals_of(task_type: TaskType, labels: Tensor, logits: Tensor) -> dict[str, list[float]]:
     """How far each score may be off because these rows are few: 95% bootstrap intervals.
 
-    The percentiles of 1,000 resamples of the rows (fewer of more than 20,000 rows), the same in
+    The percentiles of 1,000 resamples of the rows (fewer for more than 20,000 rows), the same in
     every call. They do not allow for a model that was chosen by its score on these rows.
 
     Args:

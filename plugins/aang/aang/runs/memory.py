@@ -19,7 +19,7 @@ from aang_core.tasks.workbench import AGAINST_DEV
 from aang_core.training.step import in_a_line, is_out_of_memory
 
 _ROOM = 0.9
-"""The share of a device's memory that is counted on; its driver and kernels take the rest."""
+"""The share of a device's memory that the advice uses; its driver and kernels take the rest."""
 
 FLOAT = 4
 """Bytes of a number; weights, moments and gradients are float32 in every precision."""
@@ -76,7 +76,7 @@ def check_memory(trained: int, frozen: int, copies: int, device: torch.device) -
         trained: number of trained parameters, of body and heads.
         frozen: number of frozen parameters.
         copies: how many numbers are kept for each trained parameter: itself, two moments, the
-            step's gradient and, with signals, v and the gradient of one task.
+            step's gradient, v if it is measured, and one task's gradient if there are objectives.
         device: the device that trains.
 
     Raises:
@@ -131,9 +131,9 @@ class ReturnsFreeMemory:
 
     Batches differ in their numbers of rows and tokens, so the allocator of the GNU C library finds
     no freed block that fits, takes new memory and keeps the old: training grows for hundreds of
-    steps. It is told to give whole free pages back. The next step takes most of them again, which
-    costs system time: on some machines next to nothing, on others a seventh of a step. So the more
-    it costs, the less often it is done. Other C libraries are left alone.
+    steps. This observer makes it return whole free pages. The next step takes most of them again,
+    which costs system time: on some machines next to nothing, on others a seventh of a step. So the
+    more it costs, the less often it is done. Other C libraries are left alone.
 
     Args:
         share: largest part of the time that this may take.

@@ -54,7 +54,7 @@ def unfinished(out: Path, registry: Registry, **over: Any) -> TrainConfig:
 
     Raises:
         ConfigError: ``out`` is not a run folder, or the run has finished.
-        LockedError: the run is still going on.
+        LockedError: the run is still running.
     """
     check_unfinished(out)
     refuse_if_locked(out)
@@ -171,7 +171,7 @@ def opened(
             with running_out_told():
                 yield folder
         except OutOfMemoryError as error:
-            # The first process hears only that this one has died.
+            # The first process learns only that this one has died.
             error.add_note(how_to_go_on(error))
             raise
         return

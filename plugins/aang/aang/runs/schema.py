@@ -211,8 +211,8 @@ class PluginsUsed(FilePart):
 
     Attributes:
         plugins: all plug-ins that were found.
-        primitives: for each primitive that was used, as ``stage/name``, its distribution; so too
-            for the engine of a plug-in that the options name, as ``engine/name``.
+        primitives: for each primitive that was used, as ``stage/name``, its distribution; also for
+            the engine of a plug-in that the options name, as ``engine/name``.
         changes: how the plug-ins had changed when the run was resumed, a sentence each.
     """
 

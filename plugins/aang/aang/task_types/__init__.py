@@ -7,7 +7,7 @@ data.
 
 Public, for kinds of plug-ins:
 
-- what a kind takes and hands over: :class:`Cell`, :class:`LabelColumn`, :data:`Label`,
+- what a kind takes and returns: :class:`Cell`, :class:`LabelColumn`, :data:`Label`,
   :data:`Offsets`, :class:`EncodedLabels` with :data:`NO_LABEL`, :class:`Decoded`, :class:`Errors`;
 - what reads cells: :func:`text_of`, :func:`class_name` and :func:`number`; :func:`spells_missing`;
   :func:`list_of`, :func:`list_in`, :func:`are_lists` and :func:`plain` for lists;
