@@ -5,15 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from aang.task_types.metrics import shown_score
-from aang_plugin_report.charts import Chart, Heat, Intervals, Lines, Series
+from aang_plugin_report.charts import Chart, Heat, Intervals, Lines, Series, confusion
 from aang_plugin_report.page import Page, Table
 
 from aang_plugin_best.next_steps import DOUBTFUL, LABEL_NEXT
 from aang_plugin_best.verdict import words
 
 PAGE = "report.html"
-MOST_WRITTEN = 20
-"""Counts are written into a confusion matrix up to this many classes; more are illegible."""
 MOST_SHOWN = 300
 """Characters of a text."""
 
@@ -73,19 +71,9 @@ def _board(verdict: Mapping[str, Any]) -> Intervals:
 
 
 def _confusion(verdict: Mapping[str, Any]) -> Heat:
-    classes, counts = verdict["classes"], verdict["confusion"]
-    right = sum(row[i] for i, row in enumerate(counts))
-    return Heat(
-        key="confusion",
-        title="Confusion of classes",
-        x_label="predicted",
-        y_label="true",
-        x=classes,
-        y=classes,
-        z=counts,
-        written=len(classes) <= MOST_WRITTEN,
-        alt=f"{right} of {verdict['rows']} rows are classified correctly by a model that had not "
-        "seen them.",
+    what = "rows are classified correctly by a model that had not seen them"
+    return confusion(
+        "confusion", "Confusion of classes", verdict["classes"], verdict["confusion"], what
     )
 
 

@@ -166,6 +166,36 @@ class Heat(Chart):
         return max((abs(v) for row in self.z for v in row if v is not None), default=1.0)
 
 
+MOST_WRITTEN = 20
+"""Counts are written into a confusion matrix up to this many classes; more are illegible."""
+
+
+def confusion(
+    key: str, title: str, classes: Sequence[str], counts: Sequence[Sequence[int]], what: str
+) -> Heat:
+    """The heat map of a confusion matrix.
+
+    Args:
+        key: see :class:`Chart`.
+        title: see :class:`Chart`.
+        classes: the names of the C classes.
+        counts: ``[C][C]``, the number of examples by true and predicted class.
+        what: follows "7 of 9" in the description: ``test examples are classified correctly``.
+    """
+    right = sum(row[i] for i, row in enumerate(counts))
+    return Heat(
+        key=key,
+        title=title,
+        x_label="predicted",
+        y_label="true",
+        x=classes,
+        y=classes,
+        z=counts,
+        written=len(classes) <= MOST_WRITTEN,
+        alt=f"{right} of {sum(map(sum, counts))} {what}.",
+    )
+
+
 def _reach(
     values: Sequence[float], ends: Sequence[tuple[float, float]]
 ) -> tuple[list[float], list[float]]:

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from aang import Run
 
 from aang_core import softmax
-from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
+from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series, confusion
 
 POINTS = 240
 """Most points of a curve; a page with every step of a long run would load slowly."""
@@ -29,9 +29,6 @@ CURVES = 12
 """Most objectives that the charts of losses and weights show; the tables have all of them."""
 DOMAIN = "s2orc"
 """The data that reads ``--domain``."""
-
-_MOST_WRITTEN = 20
-"""Counts are written into a confusion matrix up to this many classes; more are illegible."""
 
 
 def charts_of(run: Run) -> list[Chart]:
@@ -405,17 +402,12 @@ def _confusions(run: Run) -> list[Heat]:
     labels = run.records.evaluation.labels
     parts = run.records.evaluation.parts.items()
     return [
-        Heat(
-            key=f"confusion-{part}",
-            title=f"Confusion on {part}",
-            x_label="predicted",
-            y_label="true",
-            x=labels,
-            y=labels,
-            z=counts,
-            written=len(labels) <= _MOST_WRITTEN,
-            alt=f"{sum(counts[i][i] for i in range(len(labels)))} of {sum(map(sum, counts))} "
-            f"{part} examples are classified correctly.",
+        confusion(
+            f"confusion-{part}",
+            f"Confusion on {part}",
+            labels,
+            counts,
+            f"{part} examples are classified correctly",
         )
         for part, evaluated in parts
         if (counts := evaluated.confusion)
