@@ -335,8 +335,9 @@ def fit(
             name ``"body"``.
         dev: the end task over its dev rows, with the same head. The dev gradient and the dev loss
             are computed on it.
-        evaluate: returns the dev scores of the model in its current state. Weighters that score a
-            part of the dev rows get the score of all of them.
+        evaluate: returns the dev scores of the model in its current state, with body and heads in
+            evaluation mode. Weighters that score a part of the dev rows get the score of all of
+            them.
         weighter: the name of a weighter, or a weighter.
         observers: called after every round and every evaluation.
         **options: how to train, see `aang_core.fitting.FitOptions`: ``steps``, ``batch_size``,
@@ -344,14 +345,15 @@ def fit(
 
     Returns:
         The best step, the weights and the history; ``body`` and the end task's head hold the best
-        state, the other heads the last one.
+        state, the other heads the last one, all in evaluation mode.
 
     Raises:
         AangError: there is no weighter of that name, it has no such option, or its weights break
             the contract of weighters.
         ConfigError: ``gradients="packed"`` with ``task_clip``, with ``dev_average`` or in several
             processes, an unknown option, a number out of range, fewer rows of a kind than draws, a
-            metric that is better when lower, or two tasks with one name.
+            metric that is better when lower, two tasks with one name, or a body without a
+            parameter to train.
         SharedError: the tasks' rows differ between processes.
         NumericalError: a loss or gradient is not finite; with ``on_nan="skip"``, ten times in a
             row.
@@ -384,10 +386,14 @@ def fit(
     chosen = FitOptions.checked(options)
     _require_names([end_task, *auxiliaries])
     tasks = RunTasks(end_task, dev, auxiliaries)
-    device = next(body.parameters()).device
-    processes = processes_of_environment(device)
+    trained = [parameter for parameter in body.parameters() if parameter.requires_grad]
+    if not trained:
+        raise ConfigError("no parameter of the body requires a gradient, so no task can train it")
+    processes = processes_of_environment(trained[0].device)
 
     def scored() -> Mapping[str, float]:
+        for module in (body, *tasks.heads):
+            module.eval()
         if chosen.metric not in (found := evaluate()):
             raise ConfigError(
                 f"{as_argument('metric', chosen.metric)}: evaluate returns {', '.join(found)}; "

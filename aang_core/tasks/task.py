@@ -244,4 +244,10 @@ class TensorTask(Task):
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         losses = self.loss(head(features), targets["targets"])
+        rows = targets["targets"].shape[:1]
+        if losses.shape != rows:
+            raise DataError(
+                f"task {self.name!r}: its loss has the shape {tuple(losses.shape)} for "
+                f"{rows[0]} rows; it must return one number per row, with reduction='none'"
+            )
         return RowLosses(losses, torch.ones_like(losses))

@@ -288,6 +288,7 @@ class Workbench(Protocol):
         *,
         fraction: float = 1.0,
         steps: int | None = None,
+        at_most: int | None = None,
         offload: bool = False,
     ) -> Update:
         """Train the given tasks from the current parameters, then restore parameters and buffers.
@@ -300,6 +301,7 @@ class Workbench(Protocol):
             coefficients: loss weights by task.
             fraction: part of the rows of the largest task that the trial sees.
             steps: number of optimiser steps, 1 or more; None for as many as ``fraction`` needs.
+            at_most: the largest number of steps, 1 or more; None for no limit.
             offload: keep δ on the CPU.
         """
         ...

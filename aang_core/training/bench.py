@@ -322,16 +322,18 @@ class TrainingBench:
         *,
         fraction: float = 1.0,
         steps: int | None = None,
+        at_most: int | None = None,
         offload: bool = False,
     ) -> ParameterUpdate:
         """See `Workbench.trial`.
 
         Raises:
             WeighterError: there are no coefficients, or one is negative, not finite or for an
-                unknown task; or ``steps`` is less than one.
+                unknown task; or a number of steps is less than one.
         """
-        if steps is not None and steps < 1:
-            raise WeighterError(f"a trial of {steps} steps; ask for 1 or more")
+        for asked in (steps, at_most):
+            if asked is not None and asked < 1:
+                raise WeighterError(f"a trial of {asked} steps; ask for 1 or more")
         _expect_weights("the coefficient of {} in a trial", coefficients)
         if not coefficients:
             raise WeighterError("a trial needs a task to train; it was given none")
@@ -348,7 +350,7 @@ class TrainingBench:
             if steps is None:
                 longest = max(len(task) for task in tasks)
                 steps = math.ceil(fraction * longest / self.settings.rows.end_task)
-            for _ in range(steps):
+            for _ in range(steps if at_most is None else min(steps, at_most)):
                 self._optimize([rows], frozenset(), training)
             return before.difference(tuple(coefficients), offload=offload)
         finally:

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
+from aang_core.errors import ConfigError
+from aang_core.plugins.primitive import number_option
+
 _OF_SCHEDULE = ("last_epoch", "_step_count", "base_lrs", "_last_lr")
 
 
@@ -37,6 +40,9 @@ class OptimizerSettings:
             separately, as AANG's code does, so that heads with large gradients do not shorten the
             body's step.
 
+    Raises:
+        ConfigError: a number is out of range.
+
     Examples:
         >>> from aang_core import OptimizerSettings
         >>> settings = OptimizerSettings(lr=1e-4, head_lr=1e-3, schedule="constant")
@@ -56,6 +62,17 @@ class OptimizerSettings:
     schedule: Literal["linear", "constant"] = "linear"
     head_weight_decay: float | None = None
     clip_apart: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.max_grad_norm > 0:  # infinity does not clip
+            raise ConfigError(f"max_grad_norm is {self.max_grad_norm}; give a number above 0")
+        for name in ("lr", "head_lr", "eps"):
+            number_option(name, getattr(self, name), low=0, above_low=True)
+        for name in ("weight_decay", "head_weight_decay"):
+            if getattr(self, name) is not None:
+                number_option(name, getattr(self, name), low=0)
+        for name in ("warmup", "momentum"):
+            number_option(name, getattr(self, name), low=0, high=1, below_high=True)
 
 
 class Optimization:

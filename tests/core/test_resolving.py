@@ -27,6 +27,7 @@ def test_options_of_primitives_in_a_file(given: object) -> None:
             {"class_weights": ["x=-2"]},
             r"^--class-weights \['x=-2'\]: give balanced, or NAME=WEIGHT",
         ),
+        ({"class_weights": ["balanced", "x=2"]}, r"give balanced, or NAME=WEIGHT"),
         ({"class_weights": {"x": "much"}}, r"^--class-weights \{'x': 'much'\}: give balanced, or"),
         ({"domain": {"a": 1}}, r"^--domain \{'a': 1\}: should be a text or a list of texts$"),
     ],
@@ -41,6 +42,7 @@ def test_a_number_in_a_file_is_a_name() -> None:
     config = resolve_config({"domain": 5, "class_weights": ["a=b=2"]}, {})
     assert config.domain == ("5",)
     assert config.class_weights == {"a=b": 2.0}
+    assert resolve_config({"class_weights": ["balanced"]}, {}).class_weights == "balanced"
 
 
 def test_paths_stand_for_their_names() -> None:

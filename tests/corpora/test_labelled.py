@@ -80,6 +80,10 @@ def test_byte_order_marks_are_understood(tmp_path: Path, name: str, encoding: st
 def test_parquet(tmp_path: Path) -> None:
     parquet.write_table(pa.Table.from_pylist(RECORDS), tmp_path / "a.parquet")
     assert read_labelled(tmp_path / "a.parquet") == EXAMPLES
+    twice = pa.table([["one"], ["a"], ["b"]], names=["text", "label", "label"])
+    parquet.write_table(twice, tmp_path / "twice.parquet")
+    with pytest.raises(DataError, match="column 'label' occurs twice"):
+        read_labelled(tmp_path / "twice.parquet")
 
 
 def test_parquet_with_categorical_columns(tmp_path: Path) -> None:

@@ -134,6 +134,11 @@ def other_option(path: Path) -> None:
         ("test.jsonl", jsonl(lambda rows: rows.pop()), "the data has changed (test)"),
         ("encoder/model.safetensors", other_weights, "the encoder has other weights"),
         (
+            "encoder/config.json",
+            lambda path: path.write_text(path.read_text().replace('"gelu"', '"relu"')),
+            "the encoder has other settings (hidden_act)",
+        ),
+        (
             "encoder/tokenizer_config.json",
             lambda path: path.write_text(
                 path.read_text().replace("{", '{"truncation_side": "left",', 1)

@@ -7,7 +7,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from aang_core import ConfigError, DataError, TensorTask, UnknownNameError, fit
+from aang_core import (
+    ConfigError,
+    DataError,
+    OptimizerSettings,
+    TensorTask,
+    UnknownNameError,
+    fit,
+)
 
 
 def squared(predicted: Tensor, wanted: Tensor) -> Tensor:
@@ -58,6 +65,24 @@ def test_every_weighter_trains_plain_modules(weighter: str) -> None:
     assert trained(weighter) == trained(weighter)
 
 
+@pytest.mark.parametrize("weighter", ["alpha-vil", "diw", "forkmerge", "tapweight"])
+@pytest.mark.parametrize("steps", [1, 2, 7, 30])
+def test_no_round_is_longer_than_the_run(weighter: str, steps: int) -> None:
+    """Of 64 rows, four a step, a trial takes 16; diw needs two steps."""
+    end = line("end", nn.Linear(4, 1), 1.0)
+    result = fit(
+        nn.Linear(1, 4),
+        end,
+        [line("same", nn.Linear(4, 1), 2.0), line("other", nn.Linear(4, 1), -1.0)],
+        dev=end,
+        evaluate=lambda: {"accuracy": 0.5},
+        weighter=weighter,
+        steps=steps,
+        batch_size=4,
+    )
+    assert result.steps == max(steps, 2 if weighter == "diw" else 1)
+
+
 def test_engines_agree_on_plain_modules() -> None:
     """Weights learned through either engine are the same to rounding."""
     stream, packed = (trained("factored", gradients=g) for g in ("stream", "packed"))
@@ -68,6 +93,46 @@ def test_rows_must_match() -> None:
     """Inputs and targets of different numbers of rows are refused with both numbers."""
     with pytest.raises(DataError, match=r"'x': 3.*4"):
         TensorTask("a", nn.Linear(1, 1), {"x": torch.zeros(3, 1)}, torch.zeros(4), squared)
+
+
+def test_a_loss_has_one_number_per_row() -> None:
+    """Predictions ``[B, 1]`` less targets ``[B]`` are ``[B, B]``, and would train to something."""
+    end = line("end", nn.Linear(4, 1), 1.0)
+    for loss in (lambda p, t: (p - t).square(), lambda p, t: squared(p, t).mean()):
+        wrong = TensorTask("end", end.head, end.inputs, end.targets, loss)
+        with pytest.raises(DataError, match=r"'end': its loss has the shape .* for .* rows"):
+            fit(nn.Linear(1, 4), wrong, [], dev=wrong, evaluate=lambda: {"accuracy": 0.5}, steps=1)
+
+
+def test_scores_are_those_of_evaluation_mode() -> None:
+    """At every evaluation, and afterwards: dropout and batch statistics would change them."""
+    body = nn.Sequential(nn.Linear(1, 4), nn.BatchNorm1d(4))
+    end = line("end", nn.Sequential(nn.Dropout(), nn.Linear(4, 1)), 1.0)
+    modes = []
+
+    def evaluate() -> Mapping[str, float]:
+        modes.append((body.training, end.head.training))
+        return {"accuracy": 0.5}
+
+    fit(body, end, [], dev=end, evaluate=evaluate, weighter="single-task", steps=4, eval_every=2)
+    assert modes == [(False, False)] * 3
+    assert not body.training
+
+
+def test_a_body_that_nothing_can_train_is_refused() -> None:
+    for body in (nn.Identity(), nn.Linear(1, 4).requires_grad_(False)):
+        end = line("end", nn.Linear(4, 1), 1.0)
+        with pytest.raises(ConfigError, match="no parameter of the body requires a gradient"):
+            fit(body, end, [], dev=end, evaluate=lambda: {"accuracy": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("lr", -1.0), ("lr", float("nan")), ("warmup", -3), ("weight_decay", -1), ("momentum", 1)],
+)
+def test_the_numbers_of_the_optimiser_are_checked(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=name):
+        OptimizerSettings(**{"lr": 0.1, "head_lr": 0.1, name: value})  # type: ignore[arg-type]
 
 
 def test_an_unknown_weighter_is_told() -> None:

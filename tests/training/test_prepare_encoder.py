@@ -348,7 +348,7 @@ def written(folder: Path, content: str) -> Path:
 BAD: dict[str, tuple[Callable[[Path, Path], list[object]], list[str]]] = {
     "a decoder alone": (
         lambda d, e: [save_decoder(d / "model", e)],
-        ["pure decoder", "gpt2", "roberta-base"],
+        ["generative language model", "gpt2", "roberta-base"],
     ),
     "an encoder-decoder": (
         lambda d, e: [save_encoder_decoder(d / "model", e)],

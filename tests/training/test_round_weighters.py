@@ -23,11 +23,12 @@ def test_a_round_takes_a_sub_sample(
     )
     assert outcome.status == 0, outcome.err
     lines = [json.loads(line) for line in (run / "weights.jsonl").read_text().splitlines()]
-    assert lines[-1]["step"] >= 8
+    assert lines[-1]["step"] == 8
     for line in lines:
         assert sum(line["weights"].values()) + line["end_task_weight"] == pytest.approx(1.0)
         tried = line["alpha"] if weighter == "alpha-vil" else line["dev_scores"]["alone"]
-        assert len(tried) == 3
+        # The last round of alpha-vil has two steps left, for two of its three tasks.
+        assert len(tried) == (2 if weighter == "alpha-vil" and line is lines[-1] else 3)
     if weighter == "alpha-vil":
         # Dev scores of six steps may all be the same, and then diw has nothing to go by.
         assert lines[0]["importance"] != lines[-1]["importance"]

@@ -88,9 +88,12 @@ class AlphaVil(Weighter):
         Raises:
             AangError: the dev loss or its gradient is not finite; no weight has changed.
         """
-        tasks = [self._end_task, *bench.sample(self._sample_size)]
+        # In the last round of a run, the tasks share the steps that are left.
+        left = max(bench.steps_left, 1)
+        tasks = [self._end_task, *bench.sample(self._sample_size)][:left]
+        most = left // len(tasks)
         updates = [
-            bench.trial({task: share}, fraction=self._fraction, offload=self._offload)
+            bench.trial({task: share}, fraction=self._fraction, at_most=most, offload=self._offload)
             for task, share in self._weights.shares(tasks).items()
         ]
         alpha = self._tuned(bench, updates)

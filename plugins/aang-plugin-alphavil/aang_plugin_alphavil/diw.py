@@ -69,21 +69,30 @@ class Diw(Weighter):
         Raises:
             AangError: a dev score is not finite.
         """
-        tasks = [self._end_task, *bench.sample(self._sample_size)]
+        # In the last round of a run, the tasks and a joint training share the steps that are left.
+        left = max(bench.steps_left, 2)
+        tasks = [self._end_task, *bench.sample(self._sample_size)][: left - 1]
+        most = left // (len(tasks) + 1)
         if self._best is None:
             self._best = bench.dev_score()
         restore = bench.snapshot()
+
+        def trained(weights: Mapping[str, float]) -> Update:
+            steps = max(min(most, bench.steps_left), 1)
+            return bench.trial(
+                weights, fraction=self._fraction, at_most=steps, offload=self._offload
+            )
+
         self._alone = {}
         for task in tasks:
-            update = bench.trial({task: 1.0}, fraction=self._fraction, offload=self._offload)
-            self._alone[task] = self._score(bench, update)
+            self._alone[task] = self._score(bench, trained({task: 1.0}))
             restore()
         self._joint = []
         best_try: tuple[float, Update] | None = None
-        for _ in range(self._tries):
-            update = bench.trial(
-                self._weights.shares(tasks), fraction=self._fraction, offload=self._offload
-            )
+        for number in range(self._tries):
+            if number > 0 and not bench.steps_left:
+                break
+            update = trained(self._weights.shares(tasks))
             score = self._score(bench, update)
             self._joint.append(score)
             if score > self._best:

@@ -111,8 +111,8 @@ def matched(job: Job, root: Path) -> TrainConfig:
 
     For compute, a step gets as many end-task rows as went through the body in a step of the other
     run, including rows of objectives and of dev, and a share of those of pre-training and of a
-    final fine-tuning. For seconds, the run gets as many steps as fit into the seconds of the other
-    run.
+    final fine-tuning; more if the other run took more steps than this one may. For seconds, the run
+    gets as many steps as fit into the seconds of the other run.
 
     Args:
         job: the run.
@@ -126,7 +126,7 @@ def matched(job: Job, root: Path) -> TrainConfig:
         return job.config
     of, *pace = [_took(root, run) for run in job.match.runs]
     if job.match.what == "compute":
-        rows = max(1, round(of.all_body_rows / of.steps))
+        rows = max(1, round(of.all_body_rows / min(of.steps, job.config.last_step)))
         return job.config.model_copy(update={"batch_size": rows})
     steps = of.all_seconds * pace[0].steps / max(pace[0].train_seconds, 1e-3)
     return job.config.model_copy(update={"steps": max(1, round(steps))})

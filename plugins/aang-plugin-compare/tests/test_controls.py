@@ -28,7 +28,7 @@ methods:
   seconds: {as: plain, same_seconds_as: aang}
   faster: {as: aang, lr: 1e-3, batch_size: 4, set: {factored: {lr: 0.5}}}
 seeds: [0, 3]
-options: {steps: 7, train_rows: 40}
+options: {steps: 400, train_rows: 40}
 """
 
 
@@ -88,6 +88,14 @@ def test_as_many_rows_a_step(tmp_path: Path) -> None:
     took(tmp_path, control.match.of, steps=100, seconds=50.0, rows=9590)
     config = matched(control, tmp_path)
     assert config == control.config.model_copy(update={"batch_size": 96})
+
+
+def test_as_many_rows_in_all_as_a_run_of_more_steps(tmp_path: Path) -> None:
+    """The control may take 400 steps."""
+    control = cell(read(tmp_path), "compute")
+    assert control.match is not None
+    took(tmp_path, control.match.of, steps=800, seconds=50.0, rows=400 * 60)
+    assert matched(control, tmp_path).batch_size == 60
 
 
 def test_as_many_seconds(tmp_path: Path) -> None:
@@ -251,7 +259,7 @@ def test_text_that_a_method_names_itself_is_left_to_its_run(tmp_path: Path) -> N
             "{batch-size: 3, as: plain, same_s",
             ["spec.yaml:6", "same options"],
         ),
-        ("steps: 7", "steps: 7, lr: -1", ["--lr"]),
+        ("steps: 400", "steps: 400, lr: -1", ["--lr"]),
         ("seeds:", "grid: {warmup: [0.1, 0]}\nseeds:", ["spec.yaml:5", "leave the grid out"]),
         ("batch-size: 16", "train-rows: 16", ["spec.yaml:3", "all methods train on the same rows"]),
         ("seeds:", "grid: {train_rows: [4, 8]}\nseeds:", ["same rows", "spec.yaml:8"]),

@@ -82,11 +82,12 @@ class ForkMerge(Weighter):
         Raises:
             AangError: a dev score is not finite.
         """
-        sampled = bench.sample(self._sample_size)
+        # In the last round of a run, the branches share the steps that are left.
+        left = max(bench.steps_left, 1)
+        sampled = bench.sample(self._sample_size)[: left - 1]
         branches: list[dict[str, float]] = [{self._end_task: 1.0}]
         branches += [{self._end_task: 0.5, name: 0.5} for name in sampled]
-        # In the last round of a run, the branches share the steps that are left.
-        steps = min(self._steps, max(bench.steps_left // len(branches), 1))
+        steps = min(self._steps, left // len(branches))
         updates = [bench.trial(b, steps=steps, offload=self._offload) for b in branches]
         merge = Merge(bench, updates, self._parts, self._dev_rows)
         shares = merge.search()

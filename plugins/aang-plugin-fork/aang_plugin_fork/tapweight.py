@@ -91,15 +91,18 @@ class TapWeight(Weighter):
         Raises:
             AangError: the dev loss or its gradient is not finite; no weight has changed.
         """
-        sampled = bench.sample(self._sample_size)
+        # In the last round of a run, the trainings share the steps that are left.
+        left = max(bench.steps_left, 1)
+        sampled = bench.sample(self._sample_size)[: left - 1]
         weights = softmax({name: self._logits[name] for name in sampled})
-        deltas = [
-            bench.trial({name: 1.0}, steps=self._before, offload=self._offload) for name in sampled
-        ]
+        share = min(1.0, left / (len(sampled) * self._before + self._after))
+        before = max(1, int(share * self._before))
+        after = min(self._after, left - len(sampled) * before)
+        deltas = [bench.trial({name: 1.0}, steps=before, offload=self._offload) for name in sampled]
         shares = [weights[name] for name in sampled]
         restore = bench.snapshot()
         bench.apply(deltas, shares)
-        fine_tuned = bench.trial({self._end_task: 1.0}, steps=self._after, offload=self._offload)
+        fine_tuned = bench.trial({self._end_task: 1.0}, steps=after, offload=self._offload)
         restore()
         updates, point = [*deltas, fine_tuned], [*shares, 1.0]
         dev = bench.dev_loss(updates, point, batches=self._dev_batches)

@@ -97,6 +97,9 @@ def test_the_last_round_shares_what_is_left_of_the_run() -> None:
     bench = RecordingWorkbench("end", ["right", "up"], steps=7)
     ForkMerge(CARDS[0], CARDS[1:], steps=10).round(bench)
     assert bench.trial_steps == [2, 2, 2]
+    bench = RecordingWorkbench("end", ["right", "up"], steps=8)
+    TapWeight(CARDS[0], CARDS[1:], pretraining_steps=1, fine_tuning_steps=10).round(bench)
+    assert bench.trial_steps == [1, 1, 6]
 
 
 @pytest.mark.parametrize("value", [math.nan, -math.inf])

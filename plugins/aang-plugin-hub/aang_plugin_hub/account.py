@@ -49,19 +49,20 @@ class Account:
         """The address of the hub."""
         return self.api.endpoint
 
-    def place(self, name: str, *, update: bool = False) -> tuple[str, bool]:
+    def place(self, name: str, *, update: bool = False, private: bool = False) -> tuple[str, bool]:
         """Where a model of this name goes.
 
         Args:
             name: ``model`` or ``owner/model``; without an owner it is the user's.
             update: whether a model that exists may be replaced.
+            private: whether a public model of that name is refused.
 
         Returns:
             Its full name, and whether there is a model of that name.
 
         Raises:
-            HubError: it is not a name on the hub, somebody else's, or taken, or the hub cannot be
-                reached.
+            HubError: it is not a name on the hub, somebody else's, taken, or public although it is
+                to be private, or the hub cannot be reached.
         """
         full = name if "/" in name else f"{self.user}/{name}"
         owner = full.partition("/")[0]
@@ -72,6 +73,12 @@ class Account:
             )
         with told(self.endpoint, full):
             exists = self.api.repo_exists(full)
+            public = exists and private and not self.api.model_info(full).private
         if exists and not update:
             raise HubError(f"{full}: {taken()}")
+        if public:
+            raise HubError(
+                f"{full}: is public, and --private hides new models only; make it private in its "
+                "settings on the hub first, or leave out --private"
+            )
         return full, exists

@@ -30,7 +30,7 @@ def push(
     Args:
         run: the run.
         name: the name on the hub, ``model`` or ``owner/model``.
-        private: whether only the owner can see the model; one that exists stays as it is.
+        private: whether only the owner can see the model; a public one of that name is refused.
         update: whether to replace all files of a model that exists.
         licence: the licence, as the hub calls it; None takes the encoder's.
         languages: the languages; empty takes the encoder's.
@@ -44,7 +44,7 @@ def push(
     """
     disable_progress_bars()
     account = Account.of_token()
-    full, exists = account.place(name, update=update)
+    full, exists = account.place(name, update=update, private=private)
     origins = origins_of(run, full, account, licence=licence, languages=languages)
     operations = additions(run, origins)
     if not exists:

@@ -136,7 +136,10 @@ class Hub(BaseHTTPRequestHandler):
     def info(self, name: str, *_: str) -> None:
         if folder := self.repository(name):
             siblings = [{"rfilename": path} for path in files(folder)]
-            self.json({"id": name, "modelId": name, "sha": sha(folder), "siblings": siblings})
+            visibility = folder / "visibility"
+            private = visibility.is_file() and visibility.read_text() == "private"
+            about = {"id": name, "modelId": name, "sha": sha(folder), "private": private}
+            self.json({**about, "siblings": siblings})
 
     def tree(self, name: str) -> None:
         if folder := self.repository(name):

@@ -156,6 +156,14 @@ def test_a_push_is_one_commit_of_the_model_and_its_card(
     assert (hub.folder / "ada/reviews/visibility").read_text() == "private"
 
 
+def test_a_public_model_is_not_updated_as_private(aang: Aang, hub: LocalHub, run: Path) -> None:
+    assert aang("push", run, "reviews").status == 0
+    done = aang("push", run, "reviews", "--private", "--update")
+    assert done.status == 2
+    assert "ada/reviews: is public" in done.err
+    assert len(hub.commits("ada/reviews")) == 1
+
+
 def test_the_card(aang: Aang, hub: LocalHub, run: Path) -> None:
     done = aang("push", run, "reviews")
     assert done.status == 0, done.err

@@ -196,9 +196,12 @@ class RecordingWorkbench:
         *,
         fraction: float = 1.0,
         steps: int | None = None,
+        at_most: int | None = None,
         offload: bool = False,
     ) -> Update:
         """An update without any change; without ``steps`` it counts as one step."""
+        if steps is not None and at_most is not None:
+            steps = min(steps, at_most)
         self.trials.append(dict(coefficients))
         self.trial_steps.append(steps)
         self.steps_taken += 1 if steps is None else steps

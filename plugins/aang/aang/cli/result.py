@@ -62,6 +62,11 @@ def _about_training(run: "Run") -> Iterator[str]:
         )
     elif run.config.stop_after is not None:
         yield f"The first {outcome.steps} of {run.config.steps} steps were trained, as asked."
+    elif outcome.steps > steps:
+        yield (
+            f"{outcome.steps} steps were trained, more than {steps}, because a round of the "
+            "weighter takes no fewer."
+        )
     else:
         yield f"All {steps} steps were trained."
     if outcome.trained_on_dev:

@@ -44,7 +44,7 @@ def _by_class(value: Any) -> dict[str, float] | str | None:
 
     Names are read as labels are: a class ``1`` in YAML is the class ``"1"``.
     """
-    if value in (None, BALANCED, (BALANCED,)):
+    if value in (None, BALANCED, (BALANCED,), [BALANCED]):
         return value if value is None else BALANCED
     # A class may have an equals sign in its name.
     mapped = isinstance(value, Mapping)

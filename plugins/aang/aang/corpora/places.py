@@ -20,9 +20,10 @@ _LONGEST_NAME = 100
 
 def task_name(train: Path) -> str:
     """``acl-arc`` for ``acl-arc/train.jsonl``, ``reviews`` for ``reviews.csv``."""
-    stem = train.name.split(".")[0]
-    folder = train.absolute().parent.name
-    return plain_name(folder if stem.lower() in {"train", "training"} and folder else stem)
+    stem, folder = train.name.split(".")[0], train.absolute().parent
+    # A home folder has the name of a person, which a published model should not tell.
+    named = stem.lower() in {"train", "training"} and folder.name and folder != Path.home()
+    return plain_name(folder.name if named else stem)
 
 
 def plain_name(name: str) -> str:

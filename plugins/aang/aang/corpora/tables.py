@@ -203,6 +203,7 @@ def _parquet(path: Path, wanted: Sequence[str] | None) -> Table:
         names = tuple(file.schema_arrow.names)
     except damage as error:
         raise DataError(f"{path}: this Parquet file cannot be read: {error}") from error
+    check_header(path, names, wanted)
     kept = [name for name in names if wanted is None or name in wanted]
     classes = _class_names((file.schema_arrow.metadata or {}).get(b"huggingface", b"{}"))
 
@@ -219,8 +220,7 @@ def _parquet(path: Path, wanted: Sequence[str] | None) -> Table:
                 f"{path}: a value after row {number} cannot be read: {error}"
             ) from error
 
-    columns = names if wanted is not None else check_header(path, names, None)
-    return Table(str(path), "row", columns, rows())
+    return Table(str(path), "row", names, rows())
 
 
 def _class_names(metadata: bytes) -> Mapping[str, Sequence[str]]:

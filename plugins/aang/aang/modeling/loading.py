@@ -131,8 +131,8 @@ def refuse_decoders(source: str, config: PreTrainedConfig) -> None:
     encodes = own_code or type(config) in AutoModelForMaskedLM._model_mapping
     if not encodes and type(config) in AutoModelForCausalLM._model_mapping:
         raise ModelError(
-            f"model {source!r} is a pure decoder ({config.model_type}), which reads from left to "
-            f"right; give {_ENCODERS}"
+            f"model {source!r} is a generative language model ({config.model_type}) and has no "
+            f"masked-LM head; give {_ENCODERS}"
         )
 
 

@@ -20,6 +20,7 @@ from typing import Annotated, Any, ClassVar
 import torch
 from pydantic import Field
 from torch import nn
+from transformers import PreTrainedConfig
 
 from aang.assembly.assembly import Assembly
 from aang.assembly.sources import Sources
@@ -44,8 +45,13 @@ Options of plug-ins declare whether numbers depend on them.
 _OF_MEMORY = "micro_batch_size"
 """The option that may change although later draws depend on it: memory may be too small."""
 
-_OF_ALL = ("tokenizer", "data", "classes", "encoder", "objectives", "options")
+_OF_ALL = ("tokenizer", "data", "classes", "architecture", "encoder", "objectives", "options")
 """What must be the same in all processes; tokenizer first, since another one changes all data."""
+
+_NOT_COMPUTED = frozenset(
+    ("_name_or_path", "architectures", "dtype", "id2label", "label2id", "problem_type")
+) | {"transformers_version"}
+"""Settings of an encoder that are recorded elsewhere, or that nothing is computed from."""
 
 _MOST_THREADS = 1024
 
@@ -67,6 +73,7 @@ class Inputs(FilePart):
         versions: the versions of Python and of the libraries that compute.
         changes: what had changed when the run was resumed with ``--accept-changes``.
         of_space: the options that the space gives to primitives; None in older records.
+        architecture: the encoder's configuration, as far as it computes; None in older records.
     """
 
     file: ClassVar[str] = "inputs.json"
@@ -84,6 +91,7 @@ class Inputs(FilePart):
     versions: dict[str, str]
     changes: list[str] = Field(default_factory=list)
     of_space: dict[str, dict[str, Any]] | None = None
+    architecture: dict[str, Any] | None = None
 
 
 def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) -> Inputs:
@@ -118,6 +126,7 @@ def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) ->
         },
         changes=[],
         of_space={key: dict(primitive.options) for key, primitive in used.items()},
+        architecture=_architecture(assembly.model.body.base.config),
     )
 
 
@@ -197,6 +206,12 @@ def _changes(before: Inputs, now: Inputs) -> list[str]:
         changes.append("the encoder's tokenizer has other settings")
     elif changed := _differing(before.data, now.data):
         changes.append(f"the data has changed ({', '.join(changed)})")
+    if before.architecture is not None and now.architecture is not None:
+        # Other versions of transformers know other settings, whose defaults change nothing.
+        known = before.architecture.keys() & now.architecture.keys()
+        was, is_now = ({n: of[n] for n in known} for of in (before.architecture, now.architecture))
+        if names := sorted(_differing(was, is_now)):
+            changes.append(f"the encoder has other settings ({', '.join(names)})")
     compared = {
         "there are other classes": before.classes != now.classes,
         "the encoder has other weights": before.encoder != now.encoder,
@@ -348,6 +363,12 @@ def _differing(recorded: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     """The names of what differs."""
     names = dict.fromkeys([*recorded, *now])
     return [name for name in names if recorded.get(name) != now.get(name)]
+
+
+def _architecture(config: PreTrainedConfig) -> dict[str, Any]:
+    """The settings of an encoder without its name, its classes and the software it comes from."""
+    content: dict[str, Any] = json.loads(config.to_json_string(use_diff=False))
+    return {name: value for name, value in content.items() if name not in _NOT_COMPUTED}
 
 
 def _digest_of_weights(module: nn.Module) -> str:
