@@ -1,6 +1,7 @@
 """The outcome of a search: how many settings each method tried, and how good its best was."""
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -110,7 +111,7 @@ def rows_of(
     for trial in trials:
         by_method.setdefault(search.method(_forming(trial.setting), recorded), []).append(trial)
     rows = [_row(method, of) for method, of in by_method.items()]
-    return sorted(rows, key=lambda row: -1.0 if row.dev is None else row.dev, reverse=True)
+    return sorted(rows, key=lambda row: -math.inf if row.dev is None else row.dev, reverse=True)
 
 
 def _forming(setting: Setting) -> dict[str, Any]:
