@@ -386,10 +386,10 @@ def fit(
     chosen = FitOptions.checked(options)
     _require_names([end_task, *auxiliaries])
     tasks = RunTasks(end_task, dev, auxiliaries)
-    trained = [parameter for parameter in body.parameters() if parameter.requires_grad]
-    if not trained:
+    device = next((p.device for p in body.parameters() if p.requires_grad), None)
+    if device is None:
         raise ConfigError("no parameter of the body requires a gradient, so no task can train it")
-    processes = processes_of_environment(trained[0].device)
+    processes = processes_of_environment(device)
 
     def scored() -> Mapping[str, float]:
         for module in (body, *tasks.heads):

@@ -64,7 +64,7 @@ class OptimizerSettings:
     clip_apart: bool = False
 
     def __post_init__(self) -> None:
-        if not self.max_grad_norm > 0:  # infinity does not clip
+        if not self.max_grad_norm > 0:  # infinity means no clipping
             raise ConfigError(f"max_grad_norm is {self.max_grad_norm}; give a number above 0")
         for name in ("lr", "head_lr", "eps"):
             number_option(name, getattr(self, name), low=0, above_low=True)

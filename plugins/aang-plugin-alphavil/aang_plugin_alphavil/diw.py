@@ -89,8 +89,8 @@ class Diw(Weighter):
             restore()
         self._joint = []
         best_try: tuple[float, Update] | None = None
-        for number in range(self._tries):
-            if number > 0 and not bench.steps_left:
+        for _ in range(self._tries):
+            if best_try is not None and not bench.steps_left:
                 break
             update = trained(self._weights.shares(tasks))
             score = self._score(bench, update)

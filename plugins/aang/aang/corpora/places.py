@@ -21,9 +21,16 @@ _LONGEST_NAME = 100
 def task_name(train: Path) -> str:
     """``acl-arc`` for ``acl-arc/train.jsonl``, ``reviews`` for ``reviews.csv``."""
     stem, folder = train.name.split(".")[0], train.absolute().parent
-    # A home folder has the name of a person, which a published model should not tell.
-    named = stem.lower() in {"train", "training"} and folder.name and folder != Path.home()
-    return plain_name(folder.name if named else stem)
+    by_folder = stem.lower() in {"train", "training"} and folder.name and not _is_home(folder)
+    return plain_name(folder.name if by_folder else stem)
+
+
+def _is_home(folder: Path) -> bool:
+    """Whether it is the user's home, whose name a published model should not reveal."""
+    try:
+        return folder == Path.home()
+    except RuntimeError:  # a user without a home, as in some containers
+        return False
 
 
 def plain_name(name: str) -> str:

@@ -48,9 +48,10 @@ _OF_MEMORY = "micro_batch_size"
 _OF_ALL = ("tokenizer", "data", "classes", "architecture", "encoder", "objectives", "options")
 """What must be the same in all processes; tokenizer first, since another one changes all data."""
 
-_NOT_COMPUTED = frozenset(
-    ("_name_or_path", "architectures", "dtype", "id2label", "label2id", "problem_type")
-) | {"transformers_version"}
+_NOT_COMPUTED = {
+    *("_name_or_path", "architectures", "dtype", "id2label", "label2id", "problem_type"),
+    "transformers_version",
+}
 """Settings of an encoder that are recorded elsewhere, or that nothing is computed from."""
 
 _MOST_THREADS = 1024
@@ -73,7 +74,7 @@ class Inputs(FilePart):
         versions: the versions of Python and of the libraries that compute.
         changes: what had changed when the run was resumed with ``--accept-changes``.
         of_space: the options that the space gives to primitives; None in older records.
-        architecture: the encoder's configuration, as far as it computes; None in older records.
+        architecture: the settings that the encoder computes with; empty in older records.
     """
 
     file: ClassVar[str] = "inputs.json"
@@ -91,7 +92,7 @@ class Inputs(FilePart):
     versions: dict[str, str]
     changes: list[str] = Field(default_factory=list)
     of_space: dict[str, dict[str, Any]] | None = None
-    architecture: dict[str, Any] | None = None
+    architecture: dict[str, Any] = Field(default_factory=dict)
 
 
 def inputs_of(assembly: Assembly, device: torch.device, processes: Processes) -> Inputs:
@@ -206,12 +207,10 @@ def _changes(before: Inputs, now: Inputs) -> list[str]:
         changes.append("the encoder's tokenizer has other settings")
     elif changed := _differing(before.data, now.data):
         changes.append(f"the data has changed ({', '.join(changed)})")
-    if before.architecture is not None and now.architecture is not None:
-        # Other versions of transformers know other settings, whose defaults change nothing.
-        known = before.architecture.keys() & now.architecture.keys()
-        was, is_now = ({n: of[n] for n in known} for of in (before.architecture, now.architecture))
-        if names := sorted(_differing(was, is_now)):
-            changes.append(f"the encoder has other settings ({', '.join(names)})")
+    # Other versions of transformers know other settings, whose defaults change nothing.
+    known = before.architecture.keys() & now.architecture.keys()
+    if names := sorted(n for n in known if before.architecture[n] != now.architecture[n]):
+        changes.append(f"the encoder has other settings ({', '.join(names)})")
     compared = {
         "there are other classes": before.classes != now.classes,
         "the encoder has other weights": before.encoder != now.encoder,
