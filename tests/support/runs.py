@@ -22,8 +22,6 @@ from aang.from_python.arrays import class_names, labelled_columns
 from aang.from_python.given_data import GivenData
 from aang.runs import (
     PENALTIES,
-    Origins,
-    card_of,
     choose_device,
     final_fine_tuning,
     linear_result,
@@ -33,7 +31,6 @@ from aang.runs import (
 from aang.runs.evaluate import applied_scores, evaluation_of
 from aang.runs.linear_controls import MOST_WORK, controls_of
 from aang.runs.memory import check_memory, lowered
-from aang.runs.model_card import cell, plain
 from aang.runs.predict import Predictor, Text
 from aang.runs.prediction_files import Row, rows_of_file, rows_of_lines, write_predictions
 from aang.runs.preparation_config import from_anywhere
@@ -44,4 +41,6 @@ from aang.runs.training import (
     part_of,
     score_rows,
 )
+from aang_plugin_hub.card import card_of, cell, plain
+from aang_plugin_hub.origins import Origins
 from aang_plugin_prepare.text import read_unlabelled

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from aang import Run
-from aang.runs import Origins, card_of
 from huggingface_hub import CommitOperationAdd
 
 from aang_core import DataError
+from aang_plugin_hub.card import card_of
+from aang_plugin_hub.origins import Origins
 
 CARD = "README.md"
 

@@ -53,7 +53,11 @@ def aang_before_training(options: Mapping[str, Any], resumed: bool) -> None:
 
 @hookimpl
 def aang_after_training(run: "Run") -> None:
-    """Push the model if the run's options say so."""
+    """Write the model's card, and push the model if the run's options say so."""
+    from aang_core.storage import write_file
+    from aang_plugin_hub.card import card_of
+
+    write_file(run.model_folder / "README.md", card_of(run))
     options = run.options
     if not options.get("push_to_hub"):
         return

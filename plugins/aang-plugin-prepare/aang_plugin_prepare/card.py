@@ -5,8 +5,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from aang.runs.model_card import filled
 from aang.runs.preparation_config import PreparationConfig
+from aang_plugin_hub.card import filled
 from huggingface_hub import ModelCardData
 
 LISTED = 20

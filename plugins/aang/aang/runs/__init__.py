@@ -7,8 +7,6 @@ Public, for commands of plug-ins that read runs or do work like a run:
   are described by :class:`Cost` and :class:`DevScores`. :func:`recorded_draw` reads which rows
   the run has drawn. :func:`refuse_links` refuses a folder with links that lead out of it, or with
   pipes.
-- :func:`card_of` writes the card of a run's model, given its :class:`Origins`.
-  :func:`languages_in` reads the languages that another card names.
 - :func:`linear_result` scores a linear model on features of an end task in :data:`LINEAR`, such as
   :func:`tf_idf`; :data:`TF_IDF` and :data:`PENALTIES` are those of every run's control.
 - :func:`shown_score` formats a score for people, usually between 0 and 100.
@@ -32,9 +30,6 @@ if TYPE_CHECKING:
     from aang.runs.linear_controls import TF_IDF as TF_IDF
     from aang.runs.linear_controls import linear_result as linear_result
     from aang.runs.linear_controls import tf_idf as tf_idf
-    from aang.runs.model_card import Origins as Origins
-    from aang.runs.model_card import card_of as card_of
-    from aang.runs.model_card import languages_in as languages_in
     from aang.runs.schema import ChosenScores as ChosenScores
     from aang.runs.schema import Cost as Cost
     from aang.runs.schema import DevScores as DevScores

@@ -24,7 +24,6 @@ from aang.runs.encoder_training import pretrain
 from aang.runs.files import ScoresLog, append_line, record_model, what_is_wrong, write_part
 from aang.runs.final_fine_tuning import fine_tune
 from aang.runs.linear_controls import controls_of
-from aang.runs.model_card import card_of
 from aang.runs.resume import opened
 from aang.runs.run import Run
 from aang.runs.schema import (
@@ -136,7 +135,6 @@ def _finished(
     given = {"controls": controls} if controls else {}
     result = result.model_copy(update={"logs": logs, **given})
     run = Run.about_to_finish(folder.path, result)
-    folder.write_text("model/README.md", card_of(run))
     failures = list(after_training(plugins.registry, run))
     for failure in failures:
         report.note(failure)

@@ -2,24 +2,22 @@
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import EvalResult, ModelCard, ModelCardData, try_to_load_from_cache
-from jinja2 import Environment, StrictUndefined
-from yaml import YAMLError
-
-from aang.runs.run import Run
+from aang import Run
+from aang.runs import shown_score
+from aang.task_types import TaskType
 from aang.task_types.choose import task_type_named
-from aang.task_types.metrics import shown_score
-from aang.task_types.task_type import TaskType
-from aang_core.cli.output import printable
-from aang_core.errors import AangError
+from huggingface_hub import EvalResult, ModelCardData
+from jinja2 import Environment, StrictUndefined
+
+from aang_core import AangError
+from aang_core.cli import printable
+from aang_plugin_hub.origins import Origins
 
 LISTED = 10
 TRAINED_WITH = (
@@ -30,77 +28,8 @@ TRAINED_WITH = (
 )
 """Options that the card lists; none of them can hold a path."""
 
-_ON_THE_HUB = re.compile(r"[\w.-]{1,96}(/[\w.-]{1,96})?")
 _METRICS = {"macro-f1": "f1", "micro-f1": "f1"}
 _SPLITS = {"dev": "validation"}
-
-
-@dataclass(frozen=True)
-class Origins:
-    """What a model's card says about its origin and licence.
-
-    Attributes:
-        name: the model's name on the hub; None for a folder.
-        base_model: the encoder's name on the hub; None if it has none.
-        dataset: the data set's name on the hub; None if it has none.
-        licence: the hub's identifier of the licence, such as ``apache-2.0``; None if unknown.
-        languages: ISO 639-1 codes, such as ``en``.
-    """
-
-    name: str | None = None
-    base_model: str | None = None
-    dataset: str | None = None
-    licence: str | None = None
-    languages: tuple[str, ...] = ()
-
-    @classmethod
-    def of_options(cls, options: Mapping[str, Any]) -> "Origins":
-        """What the options of a run say: names on the hub, and what the encoder's own card says.
-
-        Call it where the run was trained: a source that is a folder there is not a name on the hub.
-        """
-        dataset, model = options.get("dataset"), options.get("model")
-        said = _card_of_encoder(model)
-        return cls(
-            base_model=_hub_name(model),
-            dataset=_hub_name(dataset.partition(":")[0] if dataset else None),
-            licence=options.get("hub_license") or said.get("license"),
-            languages=languages_in(options.get("hub_language") or said.get("language")),
-        )
-
-
-def languages_in(said: object) -> tuple[str, ...]:
-    """The languages that the header of a card names, one or a list.
-
-    YAML takes ``no``, Norwegian, for false.
-    """
-    several = said if isinstance(said, list | tuple) else [said]
-    codes = ("no" if code is False else code for code in several)
-    return tuple(code for code in codes if isinstance(code, str))
-
-
-def _card_of_encoder(model: str | None) -> Mapping[str, Any]:
-    """The header of the card of an encoder, if the card is on this machine; empty otherwise."""
-    folder = files("aang") / "assets" / "demo-encoder" if model is None else Path(model)
-    card = Path(str(folder)) / "README.md"
-    if not card.is_file():
-        name = _hub_name(model)
-        cached = try_to_load_from_cache(name, "README.md") if name else None
-        if not isinstance(cached, str):
-            return {}
-        card = Path(cached)
-    try:
-        said: Mapping[str, Any] = ModelCard.load(card, ignore_metadata_errors=True).data.to_dict()
-    except (ValueError, TypeError, OSError, YAMLError):  # not text, or not such a header
-        return {}
-    return said
-
-
-def _hub_name(source: str | None) -> str | None:
-    """``source`` if it is a name on the hub and not a path."""
-    if source is None or Path(source).exists() or not _ON_THE_HUB.fullmatch(source):
-        return None
-    return None if set(source) <= set("./") or source.startswith(".") else source
 
 
 def card_of(run: Run, origins: Origins | None = None) -> str:
@@ -117,7 +46,7 @@ def card_of(run: Run, origins: Origins | None = None) -> str:
     weights = records.mean_weights(0.5, 1) if records.objectives else {}
     given = {name: options.get(name) for name in TRAINED_WITH}
     return filled(
-        files("aang.runs") / "model_card.md",
+        files("aang_plugin_hub") / "card.md",
         run=run,
         origins=known,
         header=_header(run, known).to_yaml(),
