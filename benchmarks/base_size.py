@@ -75,8 +75,8 @@ ENCODERS = {
     "mpnet": Encoder({"steps": 300, "max_length": 96, "mean_layer": False}, 0.21),
     "minilm": Encoder({"steps": 400, "max_length": 128}, 0.03),
 }
-"""MPNet's steps and length are shorter than the defaults, to save hours, and it has a mean layer only
-where the method says so; MiniLM has the defaults, with which contrast adds the layer.
+"""MPNet's steps and length are shorter than the defaults, to save hours, and it has a mean layer
+only where the method says so; MiniLM has the defaults, with which contrast adds the layer.
 Seconds include the dev scores every 25 steps."""
 
 

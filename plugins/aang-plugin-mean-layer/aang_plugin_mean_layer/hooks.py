@@ -29,8 +29,8 @@ _DISTILBERT = (
     "sa_layer_norm",
     {"attention.q_lin": 0, "attention.v_lin": 1, "attention.out_lin": 8, "ffn.lin2": 0},
 )
-# Its attention adds a bias for positions that all layers share, so this mean is a weighted one: over
-# SciERC's texts, its cosine with the mean of all-mpnet-base-v2 is 0.97, and the first token's 0.84.
+# All layers share a bias for positions, which makes the mean a weighted one: with all-mpnet-base-v2
+# and texts of SciERC, its cosine with the plain mean is 0.97; that of the first token is 0.84.
 _MPNET = (
     "attention.LayerNorm",
     {"attention.attn.q": 0, "attention.attn.v": 1, "attention.attn.o": 8, "output.dense": 0},

@@ -66,7 +66,8 @@ def test_the_first_token_is_the_mean_and_plain_transformers_reads_it(
     ours.square().sum().backward()
     layer = layers_of(model.body)[-1]
     learning = {name for name, p in layer.named_parameters() if p.grad.any()}
-    assert any(name.endswith(("query.weight", "q_lin.weight", "attn.q.weight")) for name in learning), learning
+    queries = ("query.weight", "q_lin.weight", "attn.q.weight")
+    assert any(name.endswith(queries) for name in learning), learning
 
 
 @pytest.mark.filterwarnings("error::UserWarning")
