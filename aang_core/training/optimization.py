@@ -110,7 +110,7 @@ class Optimization:
 
         def timed(step: int) -> float:
             assert share is not None
-            return _linear(share(), settings.warmup)
+            return _factor(share(), settings)
 
         self._warmup = round(settings.warmup * steps)
         self.schedule = LambdaLR(self.optimizer, self._factor_at if share is None else timed)
@@ -186,14 +186,15 @@ class Optimization:
         self.optimizer.zero_grad(set_to_none=True)
 
 
-def _linear(share: float, warmup: float) -> float:
-    """The factor on a learning rate that rises over the first ``warmup`` and then falls to zero.
+def _factor(share: float, settings: OptimizerSettings) -> float:
+    """The factor on every learning rate after a share of a training of unknown length.
 
     It starts at 0.01, because at zero the first step would learn nothing.
     """
+    warmup = settings.warmup
     if share < warmup:
         return max(0.01, share / warmup)
-    return (1 - share) / (1 - warmup)
+    return 1.0 if settings.schedule == "constant" else (1 - share) / (1 - warmup)
 
 
 def _parts_to_clip(

@@ -300,8 +300,8 @@ def separate_dropout(seed: int, steps: int, processes: Processes) -> None:
 def share_rows(total: int, coefficients: Mapping[str, float]) -> dict[str, int]:
     """Share rows among tasks in proportion to their coefficients, at least one each.
 
-    The loss of a task is the mean over its own targets, so shares change the variance of its
-    gradient, not its expectation.
+    The loss of a task that does not compare its rows is the mean over its own targets, so shares
+    change the variance of its gradient, not its expectation.
 
     Args:
         total: number of rows to share.
@@ -370,7 +370,9 @@ def draw_segments(
     that differ only in their output share rows and a pass; they take as many rows as the largest of
     their shares. A shared pass stays in memory until its last task is done, so if it has more rows
     than may go through the body at once, each objective makes its own passes over the same rows.
-    Shares count rows of the body: an objective with two views draws half as many.
+    Shares count rows of the body: an objective with two views draws half as many. A task that
+    compares its rows gets an equal share whatever its coefficient, because its loss depends on how
+    many there are: with one, there is nothing to learn.
 
     Args:
         draws: source of the rows.
@@ -394,7 +396,11 @@ def draw_segments(
     others = [task for task in auxiliaries if not rides(task, end_task)]
     if not others:
         return end, []
-    shares = share_rows(budget.auxiliary, {task.name: coefficients[task.name] for task in others})
+    equal = max(1, budget.auxiliary // len(others))
+    shares = {task.name: equal for task in others if task.couples_rows}
+    apart = {task.name: coefficients[task.name] for task in others if task.name not in shares}
+    if apart:
+        shares |= share_rows(budget.auxiliary - sum(shares.values()), apart)
     segments = []
     for lead, *followers in _groups(others):
         order = f"auxiliary:{lead.name}"

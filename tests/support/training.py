@@ -18,8 +18,10 @@ from aang_core.training.optimization import Optimization
 from aang_core.training.rows import (
     OTHER_DROPOUT,
     BalancedOrder,
+    Draws,
     RowBudget,
     RowOrder,
+    draw_segments,
     separate_dropout,
     share_rows,
 )

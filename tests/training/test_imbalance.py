@@ -40,6 +40,18 @@ def test_the_loss_is_torchs_weighted_mean(options: dict[str, Any]) -> None:
             torch.testing.assert_close(found, functional.cross_entropy(logits, labels, tensor))
 
 
+def test_objectives_with_the_end_tasks_labels_have_its_weights(options: dict[str, Any]) -> None:
+    """They train the loss that the end task trains, on corrupted texts."""
+    _, assembly, *_ = build(options, class_weights="balanced", space="td", weighter="static")
+    assert assembly.class_weights is not None
+    weights = torch.tensor(list(assembly.class_weights.values()))
+    task = next(task for task in assembly.auxiliaries if task.name.endswith("/end-task"))
+    labels = torch.tensor([0, 1, 1, 2])
+    logits = torch.randn(len(labels), len(weights))
+    found = task.losses(nn.Identity(), logits, {"label": labels}).mean()
+    torch.testing.assert_close(found, functional.cross_entropy(logits, labels, weights))
+
+
 class Weighted(TensorTask):
     """A task whose rows weigh as their classes do."""
 

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from aang_core import load_plugins
 from tests.support.runs import Assembly, assemble, build_trainer, prepare_sources, resolve_config
-from tests.support.training import Trainer
+from tests.support.training import Draws, Trainer, draw_segments
 from tests.training.conftest import Aang
 from tests.training.forks import Forks
 from tests.training.launching import finished, flat, launch, lines
@@ -87,6 +87,29 @@ def test_objectives_that_differ_in_their_output_share_a_forward_pass(
     trainer.weighter.round(trainer.bench)
     # Eight rows of the end task; of the auxiliary eight the largest of three shares.
     assert sum(rows) == 8 + 3
+
+
+def test_what_compares_its_rows_has_an_equal_share_whatever_its_weight(
+    options: dict[str, object], tmp_path: Path
+) -> None:
+    """Its loss depends on how many rows there are, and with one there is nothing to compare."""
+    space = tmp_path / "space.yaml"
+    space.write_text(SPACE.replace(", end-task-rows", "").replace("no-op, ", ""), encoding="utf-8")
+    assembly, _ = trainer_of(options, space=space, weighter="static", aux_batch_size=60)
+    end, others = assembly.end_task, assembly.auxiliaries
+    draws = Draws(
+        {"end-task": end, **{f"auxiliary:{task.name}": task for task in others}},
+        generator=torch.Generator().manual_seed(0),
+        device=torch.device("cpu"),
+    )
+    weights = {task.name: 0.001 if task.couples_rows else 1.0 for task in (end, *others)}
+    _, segments = draw_segments(draws, end, others, weights, assembly.row_budget, 1)
+    rows = {s.task.name: sum(batch.rows for batch in s.batches) for s in segments}
+    equal = 60 // len(others)
+    coupled = [task.name for task in others if task.couples_rows and task.name in rows]
+    assert coupled
+    for name in coupled:
+        assert rows[name] >= equal - equal % 2
 
 
 def test_every_kind_goes_on_from_a_checkpoint(options: dict[str, object], tmp_path: Path) -> None:

@@ -79,7 +79,8 @@ def threshold_of(
     counts = np.arange(1, len(sure) + 1)
     # Equal probabilities are answered together.
     last = np.append(sure[1:] < sure[:-1], True)
-    reached = last & (right.cumsum() / counts >= wanted) & (counts >= 1 / (1 - wanted))
+    enough = counts >= 1 / (1 - wanted) - 1e-9  # 1 / (1 - 0.9) is a little above ten
+    reached = last & (right.cumsum() / counts >= wanted) & enough
     if not reached.any():
         return None
     place = int(np.flatnonzero(reached)[-1])

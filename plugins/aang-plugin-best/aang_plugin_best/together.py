@@ -147,7 +147,8 @@ def _picks(
     picked: list[Member] = []
     scores: list[float] = []
     for _ in range(MOST_PICKS):
-        able = set(picked) if len(set(picked)) == MOST_MODELS else of
+        different = dict.fromkeys(picked)  # a set has another order in every process
+        able = different if len(different) == MOST_MODELS else of
         found = {m: board.score(truth, logs_of(total + of[m][rows])) for m in able}
         best = max(found, key=lambda member: found[member])
         picked.append(best)

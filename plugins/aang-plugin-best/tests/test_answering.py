@@ -44,6 +44,7 @@ def test_few_right_answers_prove_nothing() -> None:
     assert threshold_of(sure, np.arange(100) < 18, 0.95) is None
     assert threshold_of(sure, np.arange(100) < 19, 0.95) is not None
     assert threshold_of(sure, np.arange(100) % 2 == 0, 0.95) is None
+    assert threshold_of(sure[:10], np.ones(10, dtype=bool), 0.9) == 0.0
 
 
 def test_equal_probabilities_are_answered_together() -> None:

@@ -19,8 +19,8 @@ class SimCSE(Output):
 
         L_i = −log exp(z_i·z'_i / τ) / Σ_j exp(z_i·z'_j / τ)
 
-    No labels are needed. A batch of a single row contributes nothing, since there is no other text
-    to compare it with.
+    No labels are needed. Copies of a text in a batch are not compared, as they should be alike. A
+    text without another one to compare it with contributes nothing.
 
     Args:
         temperature: τ; above zero.
@@ -41,14 +41,21 @@ class SimCSE(Output):
         return Projection(heads.hidden_size, heads.hidden_size, nn.Tanh())
 
     def targets(self, rows: CorruptedRows) -> Mapping[str, Tensor]:
-        """None needed: view 2 of row i is row N + i."""
-        return {}
+        """``ids``: ``[B, T]`` int64, the texts before the transform, which tell copies apart.
+
+        View 2 of row i is row N + i.
+        """
+        return {"ids": rows.original if rows.before is None else rows.before.ids}
 
     def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
         n = len(hidden) // 2
         across = similarities(head, hidden, self.temperature)[:n, n:]
+        ids = targets["ids"][:n]
+        copies = (ids.unsqueeze(0) == ids.unsqueeze(1)).all(dim=-1)
+        itself = torch.eye(n, dtype=torch.bool, device=ids.device)
+        across = across.masked_fill(copies & ~itself, -torch.inf)
         of_first_views = -log_softmax(across, dim=1).diagonal()
         # The second views only serve as comparisons for the first, and have no loss of their own.
         sums = torch.cat([of_first_views, torch.zeros_like(of_first_views)])
-        counts = torch.arange(2 * n, device=hidden.device) < (n if n > 1 else 0)
-        return RowLosses(sums, counts.long())
+        compared = ~copies.all(dim=1)
+        return RowLosses(sums, torch.cat([compared, torch.zeros_like(compared)]).long())

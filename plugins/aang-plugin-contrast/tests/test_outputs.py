@@ -2,6 +2,7 @@
 
 import logging
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -91,6 +92,24 @@ def test_simcse_by_hand() -> None:
         ]
     )
     assert losses.counts.tolist() == [1, 1, 0, 0]
+
+
+def test_copies_of_a_text_are_not_pushed_apart() -> None:
+    """The rows of a small data set come twice in a batch."""
+    output = SimCSE(temperature=1.0)
+    head = nn.Module()
+    head.forward = lambda hidden: hidden[:, 0]  # type: ignore[method-assign]
+    different, same, other = (0, 1), (1, 0), (1, 0)
+    hidden = first_tokens(*[different, same, other] * 2)
+    rows = rows_with(None, 6, views=2)
+    text = torch.tensor([0, 1, 1, 0, 1, 1])
+    twice = replace(rows, original=rows.original[text])
+    losses = output.losses(head, hidden, output.targets(twice))
+    alone = math.log(math.e + 1) - 1
+    assert losses.sums[1:3].tolist() == pytest.approx([alone, alone])
+    assert losses.counts.tolist() == [1, 1, 1, 0, 0, 0]
+    only = replace(rows, original=rows.original[[0] * 6])
+    assert output.losses(head, hidden, output.targets(only)).counts.sum() == 0
 
 
 def test_its_head_is_a_layer_with_tanh() -> None:

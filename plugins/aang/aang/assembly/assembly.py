@@ -1,7 +1,7 @@
 """Builds what a training needs from its sources: model, tokenised rows, tasks and weighter."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -46,7 +46,7 @@ class Assembly:
         test: the test rows; None if there is no test data.
         auxiliaries: the objectives.
         weighter: the weighter, checked.
-        class_weights: the weight of each class in the end task's loss, the smallest of them one;
+        class_weights: the weight of each class of the end task, the smallest of them one;
             None for equal ones.
     """
 
@@ -106,8 +106,13 @@ def assemble(
     reader = reader or SourceReader(sources, model)
     dev, meta = hold_out(task, config.meta_fraction, config.seed)
     streams: dict[str, SourceRows] = {}
+    train = reader.train()
+    by_class = class_weights(config, task.labels, train)
+    weights = None if by_class is None else torch.tensor([by_class[name] for name in task.labels])
+    heads = model.heads if weights is None else model.heads.weighted(weights)
+    weighted = replace(model, heads=heads)
     auxiliaries = [
-        make_task(reader.source(o.data, config.aux_batch_size, streams), o, model, config.set)
+        make_task(reader.source(o.data, config.aux_batch_size, streams), o, weighted, config.set)
         for o in sources.plan.objectives
     ]
     chosen = sources.plan.weighter
@@ -117,9 +122,6 @@ def assemble(
         [TaskCard(o.name, o.factors, free=o.shares == END_TASK) for o in auxiliaries],
         config.set.get(chosen.key, {}),
     )
-    train = reader.train()
-    by_class = class_weights(config, task.labels, train)
-    weights = None if by_class is None else torch.tensor([by_class[name] for name in task.labels])
     # Without --meta-fraction both are the same rows, which are called dev.
     dev_rows, meta_rows = reader.part("dev", dev), reader.part("meta", meta)
     assembly = Assembly(

@@ -212,8 +212,8 @@ class RowOptions(Section):
     """The rows of a step."""
 
     class_weights: ClassWeights = None
-    """weight of a class in the end task's loss as NAME=WEIGHT, or balanced for the inverse of its
-    number of training rows"""
+    """weight of a class, for the end task's labels, as NAME=WEIGHT, or balanced for the inverse of
+    its number of training rows"""
     balanced_rows: bool = False
     """draw the end task's training rows so that classes come equally often"""
     batch_size: Positive = Field(32, description="end-task rows per step")

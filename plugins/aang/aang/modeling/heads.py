@@ -189,6 +189,17 @@ class EncoderHeads:
         other._losses, other._classes = ONE_CLASS.losses, classes
         return other
 
+    def weighted(self, weights: Tensor) -> "EncoderHeads":
+        """The same heads, with the weights ``[C]`` of the classes in the loss of the labels."""
+
+        def losses(logits: Tensor, labels: Tensor) -> RowLosses:
+            found, of_rows = self._losses(logits, labels), weights.to(labels.device)[labels]
+            return RowLosses(found.sums * of_rows, found.counts * of_rows)
+
+        other = copy.copy(self)
+        other._losses = losses
+        return other
+
     @property
     def hidden_size(self) -> int:
         return int(self._config.hidden_size)

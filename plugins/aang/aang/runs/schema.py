@@ -252,7 +252,7 @@ class DataSizes(Part):
         task: the end task's name.
         parts: ``train``, ``dev`` and, if there is test data, ``test``.
         sources: the data of objectives, by the name of the data primitive.
-        class_weights: the weight of each class in the end task's loss, if they differ.
+        class_weights: the weight of each class of the end task, if they differ.
         balanced_rows: whether the end task's rows are drawn so that classes come equally often.
     """
 
