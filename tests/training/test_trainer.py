@@ -226,11 +226,12 @@ def test_matrices_decay_and_biases_and_gains_do_not(optimizer: Any) -> None:
 
 
 def test_a_training_of_unknown_length_keeps_a_constant_rate() -> None:
-    share = 0.0
+    shares = [0.0]
     settings = OptimizerSettings(lr=0.1, head_lr=0.1, schedule="constant", warmup=0.1)
-    optimization = Optimization(nn.Linear(1, 1), [], settings, 1, lambda: share)
+    optimization = Optimization(nn.Linear(1, 1), [], settings, 1, lambda: shares[-1])
     rates = []
     for share in (0.05, 0.1, 0.5, 0.9):
+        shares.append(share)
         optimization.catch_up(optimization.schedule.last_epoch + 1)
         rates.append(optimization.optimizer.param_groups[0]["lr"])
     assert rates == pytest.approx([0.05, 0.1, 0.1, 0.1])
