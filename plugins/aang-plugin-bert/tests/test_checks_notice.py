@@ -3,6 +3,7 @@
 A check that nothing can fail protects nobody, so each promise is broken here once.
 """
 
+import random
 from collections.abc import Callable, Mapping
 
 import pytest
@@ -292,6 +293,21 @@ class Silent(Denoise):
         }
 
 
+class Noise(Denoise):
+    """Adds noise that no checkpoint knows of."""
+
+    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        return super().losses(head, hidden * random.uniform(0.9, 1.1), targets)
+
+
+class MeanOfBatch(Denoise):
+    """Rows count less in a larger batch."""
+
+    def losses(self, head: nn.Module, hidden: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
+        sums, counts = super().losses(head, hidden, targets)
+        return RowLosses(sums / len(sums), counts)
+
+
 class Marks(Denoise):
     """Writes into its input."""
 
@@ -309,6 +325,8 @@ class Marks(Denoise):
         (MoreHits(), "counts of hits: expected 0 to the targets"),
         (Detached(), "sums of losses: expected a gradient by the hidden states"),
         (SharedHead(), "a second call of head: expected a new module"),
+        (Noise(), "draws from torch's generator alone, got a draw from the global state of random"),
+        (MeanOfBatch(), "loss and count of a row: expected the same alone as in a batch"),
         (Silent(), "targets in some fifty batches: expected some, got none"),
         (Marks(), "its input selected: expected left as it was"),
     ],

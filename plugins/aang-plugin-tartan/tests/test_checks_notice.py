@@ -1,6 +1,7 @@
 """The shared check fails on weighters that are nearly right; each promise is broken here once."""
 
 import math
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -89,6 +90,14 @@ class Idle(Static):
             super().round(bench)
 
 
+class StartsAnywhere(MetaTartan):
+    """Two runs with one seed start with different weights."""
+
+    def __init__(self, end_task: TaskCard, auxiliaries: Sequence[TaskCard]) -> None:
+        super().__init__(end_task, auxiliaries)
+        self._logits = {name: random.random() for name in self._logits}
+
+
 class Deaf(Static):
     """Asks for a signal and has no use for it."""
 
@@ -141,6 +150,7 @@ def fails_without_objectives(end_task: TaskCard, auxiliaries: Sequence[TaskCard]
         (LiveState, "a state taken earlier, after more rounds"),
         (SetState, "state_dict: expected JSON values"),
         (Idle, "steps, descents and trials in round 2: expected some"),
+        (StartsAnywhere, "randomness of the weighter: expected draws from bench.generator alone"),
         (Deaf, "observe: expected a method that learns from loss"),
         (SlightlyTooMuch, r"sum of the weights before round 0: expected 1, got 1\.001"),
         (OddSignal, "signals: expected some of .*, got ..angle.."),

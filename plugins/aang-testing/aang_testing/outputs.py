@@ -1,5 +1,7 @@
 """The contract of outputs."""
 
+from dataclasses import fields, replace
+
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -48,6 +50,9 @@ def check_output(output: Output, labelled: bool = True, kind: str = SINGLE) -> N
     head = first.double()
     selected = selected_rows(labelled, views, kind)
     targets_met = _check_contract(output, head, selected, seed=0)
+    if views == 1 and not output.couples_rows:
+        _check_row_alone(output, head.eval(), selected)
+        head.train()
 
     @PROPERTY
     @given(rows=corrupted_rows(labelled, views, kind), seed=st.integers(0, 2**32))
@@ -77,7 +82,8 @@ def _check_contract(output: Output, head: nn.Module, rows: CorruptedRows, seed: 
     shape = (*rows.original.shape, HIDDEN_SIZE)
     # Double precision, so that rounding errors and true zeros cannot be confused.
     hidden = torch.randn(shape, generator=generator, dtype=torch.float64).requires_grad_()
-    with unchanged({"hidden": hidden.detach(), **targets}):
+    torch_alone = only_generator_draws("losses", "torch's generator", dropout=True)
+    with torch_alone, unchanged({"hidden": hidden.detach(), **targets}):
         losses = check_losses(output.losses(head, hidden, targets), hidden)
         hits = output.hits(head, hidden, targets)
     if hits is not None:
@@ -85,6 +91,28 @@ def _check_contract(output: Output, head: nn.Module, rows: CorruptedRows, seed: 
     coupled = rows.views > 1 or output.couples_rows
     _check_gradients(losses, hidden, rows.real, coupled)
     return int(losses.counts.sum())
+
+
+def _check_row_alone(output: Output, head: nn.Module, rows: CorruptedRows) -> None:
+    """The loss of a row is the same in a batch of any size."""
+    first = {
+        field.name: value[:1]
+        for field in fields(rows)
+        if isinstance(value := getattr(rows, field.name), Tensor)
+    }
+    generator = Generator().manual_seed(0)
+    shape = (*rows.original.shape, HIDDEN_SIZE)
+    hidden = torch.randn(shape, generator=generator, dtype=torch.float64)
+    with torch.no_grad():
+        among = output.losses(head, hidden, output.targets(rows))
+        alone = output.losses(head, hidden[:1], output.targets(replace(rows, **first)))
+    expect(
+        torch.allclose(among.sums[:1], alone.sums) and torch.equal(among.counts[:1], alone.counts),
+        "loss and count of a row",
+        "the same alone as in a batch, or an attribute couples_rows = True",
+        f"{alone.sums.item():.4g} and {alone.counts.item()} alone, {among.sums[0].item():.4g} and "
+        f"{among.counts[0].item()} in a batch of {len(hidden)}",
+    )
 
 
 def _check_gradients(losses: RowLosses, hidden: Tensor, real: Tensor, coupled: bool) -> None:

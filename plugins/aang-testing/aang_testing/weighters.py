@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from aang_core.contracts import ContractError, expect, expect_base
 from aang_core.tasks.weighting import TaskCard, Weighter, lacks_observe, problem_of_sum
 from aang_core.tasks.workbench import Signal, StepSignals
-from aang_testing.expectation import PROPERTY, expect_json
+from aang_testing.expectation import PROPERTY, expect_json, only_generator_draws
 from aang_testing.workbench import RecordingWorkbench
 
 Factory = Callable[[TaskCard, Sequence[TaskCard]], Weighter]
@@ -52,8 +52,9 @@ def check_weighter(factory: Factory) -> None:
     def any_tasks(
         cards: list[TaskCard], seed: int, measure_every: int, draws_per_step: int
     ) -> None:
-        _check_declarations(factory(cards[0], cards[1:]))
-        _check_rounds(factory, cards, seed, measure_every, draws_per_step)
+        with only_generator_draws("the weighter", "bench.generator"):
+            _check_declarations(factory(cards[0], cards[1:]))
+            _check_rounds(factory, cards, seed, measure_every, draws_per_step)
         _check_state(factory, cards, seed)
         _check_last_round(factory, cards, seed)
 
