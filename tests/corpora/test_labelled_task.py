@@ -79,6 +79,15 @@ def test_classes_with_a_single_example_stay_in_train(tmp_path: Path) -> None:
     assert report.first["class with a single example, so absent from dev"].endswith(":21")
 
 
+def test_labels_of_dev_that_are_all_the_same_are_noted(tmp_path: Path) -> None:
+    """A score that is the same for every model would keep the model from before training."""
+    train = write(tmp_path / "train.jsonl", ["a", "b"] * 4)
+    for labels, noted in (["a"] * 3, True), (["a", "b"], False):
+        report = ReadReport()
+        load_task(train, write(tmp_path / "dev.jsonl", labels), report=report)
+        assert any("Every label of dev is the same" in note for note in report.notes) is noted
+
+
 @pytest.mark.parametrize("labels", [["a", "b"] * 2, ["a"] * 3 + ["b"] * 2, list("aabbccddee")])
 def test_tiny_tasks_are_split_so_that_train_keeps_every_class(
     tmp_path: Path, labels: list[str]

@@ -242,6 +242,9 @@ def test_spans_are_scored_as_wholes() -> None:
     assert TAGS.counts(labels) == {"PER": 2}
     assert TAGS.errors(labels, logits).classes["PER"]["recall"] == pytest.approx(0.5)
     assert TAGS.baseline_scores(labels, labels)["entity-f1"] < 1
+    nothing = torch.full_like(labels, 2)  # warnings of averages over no spans would be errors here
+    errors = TAGS.errors(nothing, torch.nn.functional.one_hot(nothing, 3).float())
+    assert errors.classes["PER"] == {"precision": 0, "recall": 0, "f1": 0, "examples": 0}
 
 
 @pytest.mark.parametrize(("unit", "last"), [("U", "L"), ("S", "E")])

@@ -5,12 +5,14 @@ import math
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from aang import Run
+from aang.cli.result import print_result
 from safetensors.torch import load_file
 from sklearn.metrics import f1_score
 from transformers import pipeline
@@ -317,6 +319,18 @@ def test_how_the_training_ended_is_told(
     done = aang(*alone, *still, "--patience", 1, "--out", tmp_path / "early")
     assert "Training stopped early, after step 2 of 6: 1 evaluation had no" in done.out
     assert "All 6 steps were trained.\n" in trained.said
+
+
+def test_a_score_that_another_precision_changes_is_explained(
+    trained: Trained, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Steps are scored as they are trained, and the saved model in fp32."""
+    run = Run.open(trained.run)
+    scores = run.outcome.metric.model_copy(update={"dev": 0.125})
+    halved = {"metric": scores, "precision": "bf16"}
+    for changed, told in (halved, True), ({"precision": "bf16"}, False):
+        print_result(replace(run, outcome=run.outcome.model_copy(update=changed)))
+        assert ("Steps were scored in bf16, this one with" in capsys.readouterr().out) is told
 
 
 def test_quiet_prints_the_result_alone(

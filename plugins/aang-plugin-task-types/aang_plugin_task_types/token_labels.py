@@ -219,7 +219,9 @@ class SpanLabels(TokenLabels):
         from seqeval.metrics import classification_report
 
         rows = self._rows(labels, labels), self._rows(labels, logits.argmax(dim=-1))
-        table = classification_report(*rows, output_dict=True, zero_division=0)
+        # Without any span, seqeval's averages over no types would be numpy's warnings.
+        some = any(_spans(tags) for part in rows for tags in part)
+        table = classification_report(*rows, output_dict=True, zero_division=0) if some else {}
         empty = {"precision": 0.0, "recall": 0.0, "f1-score": 0.0, "support": 0}
         found = {name: table.get(name, empty) for name in self.classes}
         return Errors(

@@ -1,6 +1,7 @@
 """The contract of outputs."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import torch
 from hypothesis import given
@@ -95,7 +96,7 @@ def _check_contract(output: Output, head: nn.Module, rows: CorruptedRows, seed: 
 
 def _check_row_alone(output: Output, head: nn.Module, rows: CorruptedRows) -> None:
     """The loss of a row is the same in a batch of any size."""
-    first = {
+    first: dict[str, Any] = {
         field.name: value[:1]
         for field in fields(rows)
         if isinstance(value := getattr(rows, field.name), Tensor)

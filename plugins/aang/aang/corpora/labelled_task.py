@@ -23,7 +23,7 @@ from aang.task_types.choose import choose_task_type, task_type_named
 from aang.task_types.single_label import SingleLabel
 from aang.task_types.task_type import LabelColumn, TaskType
 from aang_core.errors import DataError
-from aang_core.objectives.stages.data import Example, ReadReport
+from aang_core.objectives.stages.data import Example, Label, ReadReport
 from aang_core.plugins.registry import Registry
 
 
@@ -238,6 +238,7 @@ def load_task(
     for part in ("dev", "test"):
         if part in rows:
             _count_overlap(rows["train"], rows[part], part, report)
+            _note_constant(kind, rows[part].labels, part, report)
     return LabelledTask(
         name,
         rows["train"].examples,
@@ -338,6 +339,16 @@ def contradictions(examples: Iterable[Example]) -> dict[tuple[str, str | None], 
         # A label of another kind of task, such as a list of classes, is compared as it is written.
         labels.setdefault(_texts(example), Counter())[str(example.label)] += 1
     return {text: counts for text, counts in labels.items() if len(counts) > 1}
+
+
+def _note_constant(kind: TaskType, labels: Sequence[Label], part: str, report: ReadReport) -> None:
+    """Note labels that are all the same: no span, number or class to tell from another."""
+    tags = {tag for label in labels for tag in kind.names(label)}
+    if len(tags if kind.reads_every_token else set(labels)) < 2:
+        report.note(
+            f"Every label of {part} is the same, so its score hardly tells a better model from a "
+            "worse one."
+        )
 
 
 def _count_overlap(train: LabelledRows, part: LabelledRows, name: str, report: ReadReport) -> None:
