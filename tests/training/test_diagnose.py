@@ -151,6 +151,13 @@ def test_a_bound_over_the_end_tasks_weight(aang: Aang, options: list[object]) ->
     assert "--precision fp32" in done.err
 
 
+def test_views_that_dropout_alone_tells_apart_are_noted(aang: Aang, options: list[object]) -> None:
+    for objective, noted in ("no-op", True), ("mask", False):
+        name = f"task/{objective}/bidirectional/simcse"
+        done = aang(*options, "--space", name, "--batches", 1)
+        assert (f"the views of {name} are equal" in " ".join(done.err.split())) is noted
+
+
 def test_bad_input(aang: Aang, options: list[object], tmp_path: Path) -> None:
     done = aang(*options, "--plot", tmp_path / "d.xlsx")
     assert done.status == 2

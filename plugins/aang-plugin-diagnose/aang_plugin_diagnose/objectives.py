@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from aang.assembly.assembly import Assembly, assemble
+from aang.assembly.objective_task import ObjectiveTask
 from aang.assembly.sources import Sources
 from aang.config import TrainConfig
 from aang.modeling.heads import EndTaskClassifier, LanguageModelHead
@@ -175,7 +176,7 @@ def diagnose(
     precision, reason = settle_precision(config.precision, device, width)
     config = config.model_copy(update={"precision": precision})
     heads = [task.head for task in assembly.auxiliaries]
-    for told in (reason, untaught_heads(assembly, heads)):
+    for told in (reason, untaught_heads(assembly, heads), _equal_views(assembly)):
         if told is not None:
             say(told)
     measuring = _Measuring(config, assembly, device, smoothness=bound)
@@ -201,6 +202,23 @@ def diagnose(
         auxiliary_rows=sum(len(task) for task in assembly.auxiliaries),
     )
     return replace(whole, theorem=_theorem(whole, weights, config)) if bound else whole
+
+
+def _equal_views(assembly: Assembly) -> str | None:
+    """A sentence about objectives whose views only dropout tells apart; None if there are none."""
+    names = [
+        task.name
+        for task in assembly.auxiliaries
+        if isinstance(task, ObjectiveTask)
+        and task.views > 1
+        and task.factors["transform"] == "no-op"
+    ]
+    if not names:
+        return None
+    return (
+        f"dropout is off, and without it the views of {', '.join(names)} are equal: measured is "
+        "how they push texts apart, not how they pull views together"
+    )
 
 
 def _theorem(diagnosis: Diagnosis, weights: Mapping[str, float], config: TrainConfig) -> Theorem:
