@@ -122,17 +122,18 @@ def assemble(
         [TaskCard(o.name, o.factors, free=o.shares == END_TASK) for o in auxiliaries],
         config.set.get(chosen.key, {}),
     )
+    end_task = EndTask(
+        train, model.classifier, task.task_type, heads.label_losses, strata(config, train)
+    )
     # Without --meta-fraction both are the same rows, which are called dev.
     dev_rows, meta_rows = reader.part("dev", dev), reader.part("meta", meta)
     assembly = Assembly(
         sources=sources,
         reader=reader,
         model=model,
-        end_task=EndTask(
-            train, model.classifier, task.task_type, weights=weights, strata=strata(config, train)
-        ),
+        end_task=end_task,
         # Objectives are judged by the loss that the end task trains, so it has the same weights.
-        meta=EndTask(meta_rows, model.classifier, task.task_type, weights=weights),
+        meta=replace(end_task, rows=meta_rows, strata=None),
         dev=dev_rows,
         test=reader.part("test", task.test) if task.test else None,
         auxiliaries=auxiliaries,

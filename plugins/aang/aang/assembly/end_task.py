@@ -3,7 +3,7 @@
 Classes of unequal size may be weighted in its loss, or be drawn equally often.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -27,9 +27,8 @@ class EndTask(Task):
     Attributes:
         rows: tokenised and labelled rows of the training set or the dev set.
         head: the end task's head, hidden states ``[B, T, H]`` → logits ``[B, C]`` or ``[B, T, C]``.
-        task_type: the kind of task, which has the loss.
-        weights: ``[C]``, the weight of each class, the smallest of them one; None for equal ones.
-            The loss is then Σ w_y · loss / Σ w_y over the rows, whatever batches they come in.
+        task_type: the kind of task.
+        label_losses: the loss of labels, given what the head computes.
         strata: int64 ``[N]``, the class of each row, to draw all classes equally often; None to
             draw all rows equally often.
     """
@@ -40,7 +39,7 @@ class EndTask(Task):
     rows: TokenRows
     head: nn.Module
     task_type: TaskType
-    weights: Tensor | None = None
+    label_losses: Callable[[Tensor, Tensor], RowLosses]
     strata: Tensor | None = None
 
     @property
@@ -59,18 +58,11 @@ class EndTask(Task):
         labels = padded.token_labels if padded.labels is None else padded.labels
         if labels is None:
             raise ValueError("the end task needs labelled rows")
-        targets = {"labels": labels}
-        if self.weights is not None:
-            targets["weights"] = self.weights[labels]
         inputs = encoder_inputs(padded, padded.real)
-        return Batch(inputs, targets, len(padded.ids), origin=padded)
+        return Batch(inputs, {"labels": labels}, len(padded.ids), origin=padded)
 
     def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        found = self.task_type.losses(head(features), targets["labels"])
-        weights = targets.get("weights")
-        if weights is None:
-            return found
-        return RowLosses(found.sums * weights, found.counts * weights)
+        return self.label_losses(head(features), targets["labels"])
 
 
 def encoder_inputs(rows: PaddedRows, attention: Tensor) -> dict[str, Tensor]:

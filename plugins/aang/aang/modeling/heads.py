@@ -190,7 +190,10 @@ class EncoderHeads:
         return other
 
     def weighted(self, weights: Tensor) -> "EncoderHeads":
-        """The same heads, with the weights ``[C]`` of the classes in the loss of the labels."""
+        """The same heads, with the weights ``[C]`` of the classes in the loss of the labels.
+
+        The loss is then Σ w_y · loss / Σ w_y over the rows, whatever batches they come in.
+        """
 
         def losses(logits: Tensor, labels: Tensor) -> RowLosses:
             found, of_rows = self._losses(logits, labels), weights.to(labels.device)[labels]
