@@ -22,63 +22,44 @@ Public, for plug-ins with an engine of their own (``aang_register_engines``):
   :class:`FreshDevHead`, :class:`EndTaskHead`; :class:`DevAverage` smooths it. A
   :class:`DevHeadFactory` makes one from :class:`DevHeadSettings` (``aang_register_dev_heads``);
   one that chooses rows leaves the fit to :func:`fitted_dev_head`.
+
+Each name is imported when it is first used.
 """
 
-from aang_core.gradients.dev_head import (
-    DevAverage,
-    DevHead,
-    DevHeadFactory,
-    DevHeadSettings,
-    EndTaskHead,
-    FreshDevHead,
-    RememberingDevHead,
-    fitted_dev_head,
-)
-from aang_core.gradients.engine import EngineFactory, EngineSettings, GradientEngine
-from aang_core.gradients.ledger import GradientStatistics, Ledger, TaskClip, assemble_statistics
-from aang_core.gradients.passes import LossScale, Passes, mean_gradient, rider_loss, trained
-from aang_core.gradients.segments import (
-    CannotPackError,
-    Pack,
-    PacksRows,
-    Rider,
-    Segment,
-    batch_norm_of,
-    members_of,
-)
-from aang_core.gradients.stream import StreamEngine
-from aang_core.tasks.processes import ALONE
-from aang_core.tasks.task import to_device
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ALONE",
-    "CannotPackError",
-    "DevAverage",
-    "DevHead",
-    "DevHeadFactory",
-    "DevHeadSettings",
-    "EndTaskHead",
-    "EngineFactory",
-    "EngineSettings",
-    "FreshDevHead",
-    "GradientEngine",
-    "GradientStatistics",
-    "Ledger",
-    "LossScale",
-    "Pack",
-    "PacksRows",
-    "Passes",
-    "RememberingDevHead",
-    "Rider",
-    "Segment",
-    "StreamEngine",
-    "TaskClip",
-    "assemble_statistics",
-    "batch_norm_of",
-    "fitted_dev_head",
-    "mean_gradient",
-    "members_of",
-    "rider_loss",
-    "to_device",
-    "trained",
-]
+from aang_core.lazy_names import lazy_index
+
+if TYPE_CHECKING:
+    from aang_core.gradients.dev_head import DevAverage as DevAverage
+    from aang_core.gradients.dev_head import DevHead as DevHead
+    from aang_core.gradients.dev_head import DevHeadFactory as DevHeadFactory
+    from aang_core.gradients.dev_head import DevHeadSettings as DevHeadSettings
+    from aang_core.gradients.dev_head import EndTaskHead as EndTaskHead
+    from aang_core.gradients.dev_head import FreshDevHead as FreshDevHead
+    from aang_core.gradients.dev_head import RememberingDevHead as RememberingDevHead
+    from aang_core.gradients.dev_head import fitted_dev_head as fitted_dev_head
+    from aang_core.gradients.engine import EngineFactory as EngineFactory
+    from aang_core.gradients.engine import EngineSettings as EngineSettings
+    from aang_core.gradients.engine import GradientEngine as GradientEngine
+    from aang_core.gradients.ledger import GradientStatistics as GradientStatistics
+    from aang_core.gradients.ledger import Ledger as Ledger
+    from aang_core.gradients.ledger import TaskClip as TaskClip
+    from aang_core.gradients.ledger import assemble_statistics as assemble_statistics
+    from aang_core.gradients.passes import LossScale as LossScale
+    from aang_core.gradients.passes import Passes as Passes
+    from aang_core.gradients.passes import mean_gradient as mean_gradient
+    from aang_core.gradients.passes import rider_loss as rider_loss
+    from aang_core.gradients.passes import trained as trained
+    from aang_core.gradients.segments import CannotPackError as CannotPackError
+    from aang_core.gradients.segments import Pack as Pack
+    from aang_core.gradients.segments import PacksRows as PacksRows
+    from aang_core.gradients.segments import Rider as Rider
+    from aang_core.gradients.segments import Segment as Segment
+    from aang_core.gradients.segments import batch_norm_of as batch_norm_of
+    from aang_core.gradients.segments import members_of as members_of
+    from aang_core.gradients.stream import StreamEngine as StreamEngine
+    from aang_core.tasks.processes import ALONE as ALONE
+    from aang_core.tasks.task import to_device as to_device
+else:
+    __getattr__, __dir__, __all__ = lazy_index(__name__)

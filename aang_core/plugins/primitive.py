@@ -4,7 +4,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sized
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
@@ -56,6 +56,29 @@ class Origin:
             f"{whose} of {self}: {what}. This is for the authors of {self.distribution} to repair; "
             f"--disable-plugin {self.entry_point} leaves the plug-in out."
         )
+
+    @contextmanager
+    def blamed(
+        self, whose: str, doing: str = "", innocent: tuple[type[Exception], ...] = ()
+    ) -> Iterator[None]:
+        """Turn whatever the block raises into an error that names the plug-in.
+
+        Args:
+            whose: what of the plug-in's is called.
+            doing: what it is called for, with a space at the end.
+            innocent: exceptions to let through, besides :class:`AangError` and a lack of memory.
+
+        Raises:
+            PluginError: the block raised something; the message says what and where.
+        """
+        passed: tuple[type[Exception], ...] = (AangError, MemoryError, *innocent)
+        try:
+            yield
+        except passed:
+            raise
+        # A plug-in may raise anything. Whatever it is, the user must see which plug-in raised it.
+        except (Exception, SystemExit) as error:
+            raise self.fault(whose, f"{doing}{raised(error)}") from error
 
     @property
     def names(self) -> frozenset[str]:
@@ -132,6 +155,10 @@ class HookEntry(Entry):
         """Call the function with the values that it takes."""
         return self.function(**{name: values[name] for name in self.arguments})
 
+    def blamed(self) -> AbstractContextManager[None]:
+        """See :meth:`Origin.blamed`."""
+        return self.origin.blamed(f"hook {self.name}")
+
 
 @dataclass(frozen=True, slots=True)
 class TargetEntry(Entry):
@@ -175,25 +202,11 @@ class TargetEntry(Entry):
         """See :meth:`Origin.fault`."""
         return self.origin.fault(f"{self.kind} {self.name}", what)
 
-    @contextmanager
-    def blamed(self, doing: str, innocent: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-        """Turn whatever the block raises into an error that names this entry and its plug-in.
-
-        Args:
-            doing: what the plug-in's code was called for.
-            innocent: exceptions to let through, besides :class:`AangError` and a lack of memory.
-
-        Raises:
-            PluginError: the block raised something; the message says what and where.
-        """
-        passed: tuple[type[Exception], ...] = (AangError, MemoryError, *innocent)
-        try:
-            yield
-        except passed:
-            raise
-        # A plug-in may raise anything. Whatever it is, the user must see which plug-in raised it.
-        except (Exception, SystemExit) as error:
-            raise self.fault(f"{doing} {raised(error)}") from error
+    def blamed(
+        self, doing: str, innocent: tuple[type[Exception], ...] = ()
+    ) -> AbstractContextManager[None]:
+        """See :meth:`Origin.blamed`."""
+        return self.origin.blamed(f"{self.kind} {self.name}", f"{doing} ", innocent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -83,7 +83,9 @@ def test_a_recipe_that_two_plugins_own_is_ambiguous() -> None:
 
 
 def test_a_recipe_that_sets_what_is_no_option_is_the_plugins_fault() -> None:
-    with pytest.raises(PluginError, match=r"recipe fast of aang-plugin-x 1\.0 sets stpes, which"):
+    with pytest.raises(
+        PluginError, match=r"recipe fast of aang-plugin-x 1\.0: it sets stpes, which"
+    ):
         resolve_config({}, {"recipe": "fast"}, Registry([recipe("fast", stpes=7)]))
 
 

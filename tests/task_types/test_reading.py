@@ -161,7 +161,7 @@ def test_labels_that_may_be_meant_otherwise_are_told(
 @pytest.mark.parametrize(
     ("name", "labels", "said"),
     [
-        (None, [["a"], "b"], ["a.jsonl:2", "'b'", "lists", "['b']"]),
+        (None, [["a"], "b"], ["a.jsonl:2", "'b'", "lists", '["a", "b"]']),
         (None, [["a"], None], ["a.jsonl:2", "null", "[]"]),
         ("multi-label", [3, 4], ["a.jsonl:1", "neither a list", "a|b"]),
         (None, [["a"], ["a"]], ["a.jsonl", "'a'", "two classes"]),

@@ -144,7 +144,7 @@ class MultiLabel(TaskType):
         if self.separator is None:
             raise cell.fault(
                 f"holds the text {cell.value!r:.60} where other examples hold lists. Write a list "
-                f"of classes there too: [{cell.value!r:.60}], or [] for a text without any class."
+                'of classes there too, such as ["a", "b"], or [] for a text without any class.'
             )
         return _split(cell.value, self.separator)
 

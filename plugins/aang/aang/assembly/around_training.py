@@ -1,7 +1,6 @@
 """Calls the hooks of plug-ins before a training, on its model, during it and after it."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -10,7 +9,7 @@ from typing import Any
 from aang.config import TrainConfig
 from aang.modeling.body import TrainedPart
 from aang.modeling.encoder import TextModel
-from aang_core.errors import AangError, PluginError, raised
+from aang_core.errors import raised
 from aang_core.plugins.primitive import HookEntry
 from aang_core.plugins.registry import Registry
 
@@ -37,7 +36,8 @@ def prepared_model(
         part = _call(hook, registry, config, model=model, stage=stage)
         if part is not None:
             if not isinstance(part, TrainedPart):
-                raise PluginError(f"{_whose(hook)} returned {part!r}, which is no TrainedPart")
+                what = f"it returned {part!r}, which is no TrainedPart"
+                raise hook.origin.fault(f"hook {hook.name}", what)
             model = replace(model, parts=(*model.parts, part))
     return model
 
@@ -57,19 +57,19 @@ class PluginObserver:
         self._observer = observer
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
-        with _blamed(self._hook):
+        with self._hook.blamed():
             self._observer.after_round(step, record)
 
     def after_evaluation(
         self, step: int, dev: Mapping[str, float], best: bool, losses: Mapping[str, float]
     ) -> None:
-        with _blamed(self._hook):
+        with self._hook.blamed():
             self._observer.after_evaluation(step, dev, best, losses)
 
     def close(self) -> None:
         """Tell it that the training has ended."""
         if hasattr(self._observer, "close"):
-            with _blamed(self._hook):
+            with self._hook.blamed():
                 self._observer.close()
 
 
@@ -99,20 +99,5 @@ def _call(hook: HookEntry, registry: Registry, config: TrainConfig, **more: Any)
     """Call a hook with every option by name, and its other arguments."""
     # A configuration made without plug-ins lacks their options, which then have their defaults.
     options = MappingProxyType({o.name: o.default for o in registry.options} | config.by_name)
-    with _blamed(hook):
+    with hook.blamed():
         return hook.call(options=options, **more)
-
-
-@contextmanager
-def _blamed(hook: HookEntry) -> Iterator[None]:
-    """Turn whatever a plug-in raises, except errors for the user, into one that names it."""
-    try:
-        yield
-    except (AangError, MemoryError):
-        raise
-    except (Exception, SystemExit) as error:
-        raise PluginError(f"{_whose(hook)} {raised(error)}") from error
-
-
-def _whose(hook: HookEntry) -> str:
-    return f"plug-in {hook.origin.entry_point} ({hook.origin}): {hook.name}"

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, PydanticUserError, TypeAdapter, cre
 
 from aang.config.schema import TrainConfig
 from aang.config.values import in_a_list
-from aang_core.errors import AmbiguousNameError, PluginError, UnknownNameError
+from aang_core.errors import AmbiguousNameError, UnknownNameError
 from aang_core.plugins.primitive import CORE, OptionEntry
 from aang_core.plugins.registry import Registry
 
@@ -32,13 +32,8 @@ def schema_of(registry: Registry) -> type[TrainConfig]:
 def _schema(options: tuple[OptionEntry, ...]) -> type[TrainConfig]:
     added: dict[str, Any] = {}
     for option in options:
-        whose = f"option {option.name} of {option.origin}"
-        remedy = (
-            f"This is for the authors of {option.origin.distribution} to repair; --disable-plugin "
-            f"{option.origin.entry_point} leaves the plug-in out."
-        )
         if option.name in TrainConfig.model_fields:
-            raise PluginError(f"{whose}: aang train has an option of that name. {remedy}")
+            raise option.fault("aang train has an option of that name")
         type_ = option.imported()
         if get_origin(type_) is tuple:
             type_ = Annotated[type_, BeforeValidator(in_a_list)]
@@ -48,7 +43,7 @@ def _schema(options: tuple[OptionEntry, ...]) -> type[TrainConfig]:
             value: Any = Annotated[type_, field]
             TypeAdapter(value)
         except (PydanticUserError, TypeError) as error:
-            raise PluginError(f"{whose}: {type_!r} is no type of a value. {remedy}") from error
+            raise option.fault(f"{type_!r} is no type of a value") from error
         added[option.name] = (type_, field)
     schema = create_model("TrainConfig", __base__=TrainConfig, **added)
     schema.plugin_options = {option.name: option for option in options}

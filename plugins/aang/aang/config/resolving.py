@@ -11,7 +11,7 @@ from pydantic import ConfigDict, ValidationError
 from aang.config.plugin_options import check_plugin_option, schema_of
 from aang.config.schema import DEFAULT_RECIPE, DEFAULT_SPACE, ROWS, Section, TrainConfig
 from aang.config.values import Settings, parse_settings
-from aang_core.errors import ConfigError, PluginError, UnknownNameError
+from aang_core.errors import ConfigError, UnknownNameError
 from aang_core.objectives.space import name_in_full
 from aang_core.plugins.primitive import CORE, RecipeEntry
 from aang_core.plugins.registry import DEFAULT_WEIGHTER, Registry
@@ -223,10 +223,9 @@ def _with_recipe(
         PluginError: the recipe sets an option that ``aang train`` does not have.
     """
     if unknown := sorted(set(recipe.options) - set(schema_of(registry).model_fields)):
-        raise PluginError(
-            f"recipe {recipe.name} of {recipe.origin} sets {', '.join(unknown)}, which is no "
-            f"option of aang train. This is for the authors of {recipe.origin.distribution} to "
-            "repair"
+        raise recipe.origin.fault(
+            f"recipe {recipe.name}",
+            f"it sets {', '.join(unknown)}, which is no option of aang train",
         )
     theirs = registry.as_meant_by(recipe.origin.distribution)
     own = dict(recipe.options)
