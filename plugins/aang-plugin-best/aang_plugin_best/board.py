@@ -89,6 +89,13 @@ class Board:
         }
         return Board(self.rows.of_folds(count), self.metric, found)
 
+    def shared(self, names: Sequence[str]) -> "Board":
+        """The board over the folds that all of these candidates have predicted.
+
+        Folds that only one of them has predicted would choose the steps of that one alone.
+        """
+        return self.of_folds(int(self.rows.folds[self.predicted(names)].max()) + 1)
+
     def predicted(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """The rows that all of these candidates have predicted with their first seed, ``[N]``."""
         first = np.stack([next(iter(self.found[name].values())).rows for name in names])
@@ -184,8 +191,10 @@ class Board:
         rows = self.predicted(names)
         truth = self.rows.truth[rows]
         logits = {name: self._of_seeds(name, rows) for name in names}
+        # Of few groups, a sample may have none that is predicted: no row, and so no score.
+        some = self.counts[:, rows].any(axis=1)
         samples = {
-            name: np.mean([self.resampled(one, rows) for one in of], axis=0)
+            name: np.mean([self.resampled(one, rows)[some] for one in of], axis=0)
             for name, of in logits.items()
         }
         best = np.stack([samples[name] for name in names]).max(axis=0)

@@ -33,6 +33,8 @@ from aang_plugin_best.together import Member, Probabilities, logs_of, probabilit
 
 TOGETHER = "together.json"
 BEST, CLOCK = "best.json", "clock.json"
+KEPT_OUT = Path("data", "kept-out.jsonl")
+"""The rows that the deployed model is scored on at the end, in the folder of the search."""
 MODEL = "model"
 """The folder of the deployed model, in the folder of the search."""
 
@@ -54,12 +56,17 @@ def trained_on_all(race: Race, candidate: Candidate, seed: int) -> Path:
             model = candidate.fitted(config, board.rows.texts, board.rows.truth)
             write_folder(root / folder, lambda to: save_fitted(model, to))
         return root / folder
-    config = race.config(
-        candidate,
-        train=str(root / "data" / "rows.jsonl"),
-        seed=seed,
-        stop_after=board.liked_steps(candidate.name),
-    )
+    options = {
+        "train": str(root / "data" / "rows.jsonl"),
+        "seed": seed,
+        "stop_after": board.liked_steps(candidate.name),
+    }
+    config = race.config(candidate, **options)
+    if (kept := root / KEPT_OUT).is_file() and (
+        config.unlabelled or config.domain or config.out_of_domain
+    ):
+        # As the run's test set, their texts are left out of text without labels.
+        config = race.config(candidate, **options, test=str(kept))
     again = f"{candidate.name} on all rows"
     # Time was reserved for it, so it is never stopped.
     if not race.run([Job(folder, config)], None, {folder: again}):

@@ -44,7 +44,11 @@ def learning_curve(race: Race, candidate: Candidate) -> dict[str, Any] | None:
         folds += 1
     if folds == 0:
         return None
-    return _points(race.board, {**parts, 1.0: race.board}, candidate.name, seed, folds)
+    # Of all rows, too, only these folds: others would choose the steps of this point alone.
+    of, whole = race.board.found[candidate.name][seed], Board(rows, race.board.metric)
+    for k in range(folds):
+        whole.add(candidate.name, seed, of.steps, k, of.logits[:, rows.folds == k])
+    return _points(whole, {**parts, 1.0: whole}, candidate.name, seed, folds)
 
 
 def drawn(rows: Rows, fold: int, share: float) -> NDArray[np.bool_]:
@@ -154,7 +158,7 @@ def gain_of(rows: NDArray[np.int64], scores: NDArray[np.float64], now: int) -> N
 
     The line is fitted to each bootstrap sample. Alone, it is too sure: which rows happen to be
     labelled matters as much as how many. So today's model and the one with more labels are each
-    given as much scatter around the line as the points have.
+    given as much scatter around the line as the points have: Student's t, as few points show it.
 
     Args:
         rows: training rows of the points, ``[P]``.
@@ -166,7 +170,7 @@ def gain_of(rows: NDArray[np.int64], scores: NDArray[np.float64], now: int) -> N
     slopes = scores @ x / (x @ x)
     off = scores - scores.mean(axis=1, keepdims=True) - slopes[:, None] * x
     scatter = np.sqrt((off**2).sum(axis=1) / (len(x) - 2))
-    two = np.sqrt(2) * np.random.default_rng(0).normal(size=len(scores))
+    two = np.sqrt(2) * np.random.default_rng(0).standard_t(len(x) - 2, size=len(scores))
     gains: NDArray[np.float64] = slopes * np.log((now + MORE) / now) + two * scatter
     last = scores[:, -1]
     return gains.clip(-last, 1 - last)  # a score is between 0 and 1

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from aang.assembly import without_unread_text
 from aang.config import TrainConfig, resolve_training
-from aang.runs import read_lines, read_part, shown_score
+from aang.runs import Result, read_lines, read_part, shown_score
 from aang.runs.schema import Evaluation, LogitsOnTest
 from aang.runs.summary import duration
 from aang_plugin_compare.cells import Job
@@ -373,7 +373,7 @@ class Race:
         except AangError as error:
             self._has_failed(candidate.name, str(error))
         else:
-            self._took(candidate.name, began)
+            self._took(candidate.name, time.monotonic() - began)
             self.clock.keep()
         return True
 
@@ -394,8 +394,12 @@ class Race:
                 self.failed[names[folder]] = run.error
                 self.tell(f"{run.name}: failed: {run.error}")
                 return
+            name = names[folder]
             if run.state == "new":
-                self._took(names[folder], began[folder])
+                self._took(name, time.monotonic() - began[folder])
+            elif name not in self.clock.record.get("runs", {}):
+                # Interrupted and resumed: what it would have taken in one go, but for its start.
+                self._took(name, read_part(Result, self.runs.root / folder).all_seconds)
             finished.append(run.job)
             self.clock.keep()
 
@@ -405,9 +409,9 @@ class Race:
         Runner(self.runs, ended, starts).run(jobs, None if limit is None else max(0.0, limit))
         return finished
 
-    def _took(self, name: str, began: float) -> None:
+    def _took(self, name: str, seconds: float) -> None:
         walls = self.clock.record.setdefault("runs", {})
-        walls.setdefault(name, []).append(round(time.monotonic() - began, 1))
+        walls.setdefault(name, []).append(round(seconds, 1))
 
     def read(self, candidate: Candidate, seed: int, fold: int, folder: Path, board: Board) -> None:
         """Add a run's predictions to a board, and remove its models."""

@@ -94,14 +94,19 @@ class Rows:
         Raises:
             StorageError: the file cannot be written.
         """
-        lines = [
-            json.dumps(_columns(example), ensure_ascii=False) + "\n"
-            for example, taken in zip(self.examples, chosen, strict=True)
-            if taken
-        ]
-        with writing(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_file(file, "".join(lines))
+        write_examples(file, [self.examples[i] for i in np.flatnonzero(chosen)])
+
+
+def write_examples(file: Path, examples: Sequence[Example]) -> None:
+    """Write examples as JSON Lines.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    lines = [json.dumps(_columns(example), ensure_ascii=False) + "\n" for example in examples]
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, "".join(lines))
 
 
 def texts_of(examples: Sequence[Example]) -> "NDArray[np.object_] | list[str]":

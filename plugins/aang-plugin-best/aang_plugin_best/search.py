@@ -26,6 +26,7 @@ from aang_plugin_best.board import Board, Logits, Standing, interval_of
 from aang_plugin_best.deploy import (
     BEST,
     CLOCK,
+    KEPT_OUT,
     MODEL,
     Together,
     deploy_one,
@@ -36,7 +37,7 @@ from aang_plugin_best.deploy import (
 from aang_plugin_best.next_steps import next_steps
 from aang_plugin_best.page import PAGE, write_page
 from aang_plugin_best.race import ENOUGH, LEAST_CHANCE, LEAST_ROWS, Candidate, Clock, Race
-from aang_plugin_best.rows import Rows, read_labelled
+from aang_plugin_best.rows import Rows, read_labelled, write_examples
 from aang_plugin_best.search_objectives import ObjectiveSearch
 from aang_plugin_best.together import (
     MOST_MODELS,
@@ -202,6 +203,8 @@ def find_best(
         clock = Clock(runs.root / CLOCK, 60 * (search.asked.minutes or MINUTES))
         _refuse_other(search, clock)
         search.rows.write(runs.root / "data")
+        if kept := [e for examples in search.held_out.values() for e in examples]:
+            write_examples(runs.root / KEPT_OUT, kept)
         board = Board(search.rows, search.config.metric)
         models = 1 if search.asked.deploy == "one" else MOST_MODELS
         race = Race(board, runs, registry, clock, models, tell)
@@ -359,7 +362,7 @@ def _members(
 
 def _against(board: Board, name: str, other: str) -> dict[str, float]:
     """The chosen candidate beside another one, on the rows that both have predicted."""
-    found = {of.name: of for of in board.standing([name, other])}
+    found = {of.name: of for of in board.shared([name, other]).standing([name, other])}
     return {
         "score": found[other].score,
         "chosen": found[name].score,

@@ -27,6 +27,12 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
     yield f"{what}: {metric} {score} over {rows}, each predicted by a model that had not seen it"
     if verdict["deploy"] == "ensemble" and len(members) == 1:
         yield "  one model is deployed: no other was worth adding, or had the time to be trained"
+    together = verdict["together"]
+    if len(verdict["board"]) > 1 and together["single"] < verdict["score"]:
+        yield (
+            "  the best of several looks better than it is; those that the other folds choose have "
+            f"{shown_score(together['single'], metric)}"
+        )
     against = verdict["against"]
     order = sorted(against, key=lambda name: (name not in BASELINES, -against[name]["score"]))
     for name in order:
@@ -36,7 +42,6 @@ def words(verdict: Mapping[str, Any]) -> Iterator[str]:
             f"  {name}: {shown_score(of['score'], metric)}{rows}; {chosen} is better with "
             f"probability {of['chance']:.0%}"
         )
-    together = verdict["together"]
     if len(together["members"]) > 1:
         names = _listed(together["members"])
         how = "not enough to prefer them"

@@ -191,6 +191,22 @@ def test_the_chosen_training_is_done_again_on_all_rows(
 
 
 @pytest.mark.full
+def test_test_texts_stay_out_of_what_the_deployed_model_reads(
+    aang: Aang, data: list[str], model: list[str], tmp_path: Path
+) -> None:
+    """Without their labels, too: they are what it is scored on."""
+    more = tmp_path / "more.jsonl"
+    texts = [row["text"] for row in rows("test", 20)] + ["alpha once more", "beta once more"]
+    more.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    reading = ["--candidate", "consistency", "--unlabelled", more, "--out", tmp_path / "best"]
+    done = aang(*in_process.NO_PAGE, "best", *data, *model, *reading, *TRAINING)
+    assert done.returncode == 0, done.stderr
+    run = tmp_path / "best" / "runs" / "consistency" / "seed-0" / "all-rows"
+    notes = json.loads((run / "data.json").read_text())["notes"]
+    assert any(note.startswith("20 × unlabelled text that is also in test") for note in notes)
+
+
+@pytest.mark.full
 def test_several_models_are_deployed_together(
     aang: Aang, data: list[str], model: list[str], tmp_path: Path
 ) -> None:

@@ -93,6 +93,29 @@ def test_groups_are_drawn_whole(board: Board) -> None:
     assert board.counts.sum(axis=1).mean() == pytest.approx(N, rel=0.05)
 
 
+def test_a_sample_without_a_predicted_group_has_no_score(board: Board) -> None:
+    """Of five groups, one sample in three has none of the one group that is predicted."""
+    board.rows.groups[:] = board.rows.folds
+    found = logits(board, 0.9, 0)[board.rows.folds == 0]
+    board.add("good", 0, (0,), 0, found[None])
+    (only,) = board.standing(["good"])
+    assert only.interval[0] > 0.7
+    assert 0.6 < len(only.samples) / len(board.counts) < 0.7
+
+
+def test_two_candidates_are_compared_on_equal_terms(board: Board) -> None:
+    """Where one has a single fold, neither has folds that could choose its steps."""
+    worse, better = logits(board, 0.6, 0), logits(board, 0.8, 1)
+    for fold in range(5):
+        rows = board.rows.folds == fold
+        both = np.stack([better[rows], worse[rows]])
+        board.add("whole", 0, (10, 20), fold, both)
+        if fold == 0:
+            board.add("stopped", 0, (10, 20), fold, both)
+    first, second = board.shared(["whole", "stopped"]).standing(["whole", "stopped"])
+    assert (first.score, first.rows) == (second.score, second.rows)
+
+
 def test_models_with_other_mistakes_are_better_together(board: Board) -> None:
     for seed in range(3):
         board.add(f"m{seed}", 0, (0,), None, logits(board, 0.75, seed, 2.0)[None])

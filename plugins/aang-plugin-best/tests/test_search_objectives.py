@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +112,19 @@ def command(tmp_path: Path) -> list[str]:
     ]
 
 
+def killed_when(command: list[str], reached: Callable[[], bool]) -> None:
+    """Run a command until something is there, and kill it then."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aang_core", *command],
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+    )
+    while process.poll() is None and not reached():
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
 @pytest.mark.release
 def test_a_search_makes_the_best_set_a_candidate(
     command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -135,19 +148,25 @@ def test_a_search_makes_the_best_set_a_candidate(
 
 
 @pytest.mark.release
+def test_a_search_that_is_killed_while_it_measures_a_set_goes_on(
+    command: list[str], tmp_path: Path
+) -> None:
+    """A resumed training is measured, too: without a time for a set there would be no sets."""
+    root = tmp_path / "best"
+    first = root / "runs" / "search-of-objectives" / "rung-0" / "set-1"
+    killed_when(command, (first / "checkpoints").is_dir)
+    assert not (first / "result.json").is_file()
+    file = root / "objectives.json"
+    killed_when(command, lambda: '"sets"' in file.read_text())
+    assert len(json.loads(file.read_text())["rungs"][0]["sets"]) >= 2
+
+
+@pytest.mark.release
 def test_a_search_that_is_killed_goes_on_with_the_same_sets(
     command: list[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "best" / "objectives.json"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "aang_core", *command],
-        start_new_session=True,
-        stderr=subprocess.DEVNULL,
-    )
-    while process.poll() is None and not (file.is_file() and '"sets"' in file.read_text()):
-        time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    killed_when(command, lambda: file.is_file() and '"sets"' in file.read_text())
     before = json.loads(file.read_text())
     assert "scores" not in before["rungs"][0]
     done = subprocess.run([sys.executable, "-m", "aang_core", *command], check=False)
