@@ -166,6 +166,8 @@ class Race:
             others = self.board.rows.folds != fold
             model, logits = self.fit(candidate, seed, fold, others, model)
             write_logits(file, logits)
+        else:
+            self.runs.note_newer(self.config(candidate, seed=seed), file, file)
         self.board.add(candidate.name, seed, (0,), fold, read_logits(file)[None])
         return model
 

@@ -190,6 +190,18 @@ def test_the_chosen_training_is_done_again_on_all_rows(
     assert "holds a search with other --lr" in other.stderr
 
 
+def test_an_encoder_that_is_newer_than_kept_predictions_is_told(
+    aang: Aang, data: list[str], tmp_path: Path
+) -> None:
+    """Predictions of fitted candidates are kept, too."""
+    write_one_layer_encoder(encoder := tmp_path / "encoder")
+    command = ["best", *data, *QUICK, "--model", encoder, "--out", tmp_path / "best"]
+    assert "is newer" not in aang(*command).stderr
+    later = time.time() + 10
+    os.utime(encoder / "config.json", (later, later))
+    assert aang(*command).stderr.count(f"{encoder} is newer than") == 1
+
+
 @pytest.mark.full
 def test_test_texts_stay_out_of_what_the_deployed_model_reads(
     aang: Aang, data: list[str], model: list[str], tmp_path: Path

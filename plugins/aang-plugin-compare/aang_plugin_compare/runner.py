@@ -77,11 +77,15 @@ class Runs:
                 "those of new runs. Give another folder with --out, or remove this one to train "
                 "all runs again"
             )
-        for path in _newer(job.config, folder):
+        self.note_newer(job.config, folder, folder / "config.yaml")
+
+    def note_newer(self, config: TrainConfig, kept: Path, written: Path) -> None:
+        """Note paths that a kept result read and that changed after its file was written, once."""
+        for path in _newer(config, written):
             if path not in self._told:
                 self._told.add(path)
                 note(
-                    f"{path} is newer than {folder}, which is kept; remove the runs if what they "
+                    f"{path} is newer than {kept}, which is kept; remove the runs if what they "
                     "read has changed"
                 )
 
@@ -118,9 +122,9 @@ class Runs:
         return Order(str(name), self.root / folder, options, log, self.before, self.after)
 
 
-def _newer(config: TrainConfig, folder: Path) -> Iterator[str]:
-    """Paths that a run reads besides the end task's data, and that changed after it began."""
-    began = (folder / "config.yaml").stat().st_mtime
+def _newer(config: TrainConfig, written: Path) -> Iterator[str]:
+    """Paths that a run reads besides the end task's data, and that are newer than a file of it."""
+    began = written.stat().st_mtime
     config = with_absolute_paths(config)  # names of the hub, and of spaces, stay relative
     texts = (*config.domain, *config.out_of_domain, *config.unlabelled, *config.aux_task.values())
     for place in (Path(str(name)) for name in (config.model or "", config.space, *texts)):

@@ -265,6 +265,11 @@ def test_text_that_a_method_names_itself_is_left_to_its_run(tmp_path: Path) -> N
         ("seeds:", "grid: {train_rows: [4, 8]}\nseeds:", ["same rows", "spec.yaml:8"]),
         ("batch-size: 16", "metric: accuracy", ["spec.yaml:3", "different metrics"]),
         ("seeds:", "grid: {test: [a.csv]}\nseeds:", ["scored on the same rows", "spec.yaml:8"]),
+        (
+            "seeds:",
+            "grid: {meta-fraction: [0, 0.5]}\nseeds:",
+            ["scored on the same rows", "spec.yaml:8"],
+        ),
         ("batch-size: 16", "train-on-dev: true", ["spec.yaml:3", "trained on, would decide"]),
         ("seeds: [0, 3]", "seeds: [0, 3, 0]", ["spec.yaml:", "a seed is given twice"]),
         ("train_rows: 40", "train_rows: 0", ["spec.yaml:9", "--train-rows 0"]),
