@@ -10,7 +10,7 @@ from platformdirs.macos import MacOS
 from platformdirs.unix import Unix
 
 from aang_core import ConfigError, DataError, ReadReport
-from tests.support.data import chosen_cache_folder, make_folder
+from tests.support.data import cached_text, chosen_cache_folder, make_folder
 
 
 def test_aang_cache_decides(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -111,3 +111,12 @@ def test_without_a_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:
         chosen_cache_folder()
     with pytest.raises(DataError, match="--domain ~no-such-user: there is no such home folder"):
         find_files([Path("~no-such-user")], (".txt",), "--domain", ReadReport())
+
+
+def test_cached_text_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream over it goes on in a run's own copy, which has that name, too."""
+    monkeypatch.setenv("AANG_CACHE", str(tmp_path))
+    first, other = (cached_text("kept/texts.jsonl", text) for text in ("one\n", "other\n"))
+    assert first.name == other.name == "texts.jsonl"
+    assert (first.read_text(), other.read_text()) == ("one\n", "other\n")
+    assert cached_text("kept/texts.jsonl", "one\n") == first

@@ -111,6 +111,19 @@ def test_dev_and_test_are_left_out(tmp_path: Path) -> None:
     ]
 
 
+def test_parts_of_a_long_text_of_dev_are_left_out(tmp_path: Path) -> None:
+    """Readers divide texts at lines or blank lines; a short part may be in any text."""
+    parts = "Dear team,", "please send the report before\nnoon, to both of us at least."
+    dev = Example("\n\n".join(parts), label="a")
+    task = LabelledTask("made", TRAIN, (dev,), (), ("a", "b"))
+    assert [task.part_with(Example(part)) for part in parts] == [None, "dev"]
+    path = tmp_path / "texts.txt"
+    line = "A single line of fifty characters or more, I hope."
+    path.write_text(f"{line}\nnew\n", encoding="utf-8")
+    pair = Example("premise", f"{line}\nMore of it.", label="a")
+    assert texts(read(path, task=LabelledTask("made", TRAIN, (), (pair,), ("a", "b")))) == ["new"]
+
+
 def test_what_a_draw_leaves_out(tmp_path: Path) -> None:
     drawn, _ = draw_train(TASK, 6, 0)
     rest = read("rest", task=drawn)

@@ -13,7 +13,7 @@ from aang.corpora import (
     text_files,
     token_cache,
 )
-from aang.corpora.cache import chosen_cache_folder, make_folder
+from aang.corpora.cache import cached_text, chosen_cache_folder, make_folder
 from aang.corpora.columns import Columns
 from aang.corpora.in_memory import require_one_type, table_in_memory
 from aang.corpora.labelled import LabelledRows, read_rows

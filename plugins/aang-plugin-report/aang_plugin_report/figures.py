@@ -107,9 +107,11 @@ def _scores(run: Run) -> Lines:
     if test is not None:
         series.append(Series(f"test {metric}, once at the end", [best], [100 * test], points=True))
         ended = f" Its test score is {100 * test:.2f}."
-    reached = f"its best, {max(dev.y):.2f}, at step {best} of {run.outcome.steps}"
     if run.outcome.trained_on_dev:
         reached = f"{dev.y[-1]:.2f} at the end, after training on dev rows, too"
+    else:
+        of_best = dict(zip(dev.x, dev.y, strict=True))[best]
+        reached = f"its best, {of_best:.2f}, at step {best} of {run.outcome.steps}"
     return Lines(
         key="scores",
         title=f"{metric} over steps",
@@ -122,10 +124,15 @@ def _scores(run: Run) -> Lines:
 
 def _scores_of(runs: Sequence[Run]) -> list[Lines]:
     """A chart for each metric, because different metrics share no scale."""
-    metrics = list(dict.fromkeys(run.metric for run in runs))
+    # Scores of dev rows that were trained on compare with nothing.
+    named = [
+        (name, run)
+        for name, run in zip(run_names(runs), runs, strict=True)
+        if not run.outcome.trained_on_dev
+    ]
+    metrics = list(dict.fromkeys(run.metric for _, run in named))
     charts = []
     for metric in metrics:
-        named = zip(run_names(runs), runs, strict=True)
         series = [_on_dev(run, name) for name, run in named if run.metric == metric]
         best = max(series, key=lambda s: max(s.y))
         charts.append(
@@ -166,7 +173,11 @@ def _losses(run: Run) -> Lines | None:
 def _over_domain_text(runs: Sequence[Run]) -> list[Lines]:
     """A chart for each metric whose runs have read different amounts of in-domain text."""
     read = {
-        metric: [run for run in runs if run.metric == metric and _domain_texts(run)]
+        metric: [
+            run
+            for run in runs
+            if run.metric == metric and _domain_texts(run) and not run.outcome.trained_on_dev
+        ]
         for metric in dict.fromkeys(run.metric for run in runs)
     }
     return [

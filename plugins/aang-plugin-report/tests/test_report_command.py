@@ -6,6 +6,7 @@ import resource
 import shutil
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,14 @@ def test_runs_with_different_metrics_have_a_chart_each(
         assert isinstance(chart, Lines)
         (series,) = chart.series
         assert list(series.y) == [100 * line.dev[metric] for line in one.records.evaluations]
+
+
+def test_scores_of_dev_rows_that_were_trained_on_are_not_beside_others(run: Path) -> None:
+    record = Run.open(run)
+    outcome = record.outcome.model_copy(update={"trained_on_dev": True})
+    charts = charts_of_several([record, replace(record, outcome=outcome)])
+    (scores,) = (chart for chart in charts if chart.key == "scores")
+    assert len(scores.series) == 1
 
 
 def test_what_the_charts_show_is_what_the_run_wrote(run: Path) -> None:

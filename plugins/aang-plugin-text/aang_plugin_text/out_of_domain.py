@@ -102,7 +102,8 @@ def _lines(path: Path, report: ReadReport) -> Iterator[tuple[str, str, bool]]:
     try:
         for count, (line, where) in enumerate(read_text_lines(path, skipped), start=1):
             # Lines that cannot be read are numbered like blank ones, but they separate nothing.
-            before, blank = blank, int(where.rpartition(":")[2]) - count - skipped.counts.total()
+            left_out = sum(n for event, n in skipped.counts.items() if event.endswith("skipped"))
+            before, blank = blank, int(where.rpartition(":")[2]) - count - left_out
             yield line, where, count > 1 and blank > before
     finally:
         report.add_all(skipped)

@@ -84,6 +84,17 @@ def test_a_line_that_cannot_be_read_is_no_blank_line(tmp_path: Path, broken: byt
     assert texts(path) == [" ".join(lines[:500] + lines[501:700]), " ".join(lines[700:])]
 
 
+def test_a_line_that_looks_like_json_is_a_paragraph_like_others(tmp_path: Path) -> None:
+    path = tmp_path / "manual.txt"
+    paragraphs = [
+        "A first paragraph of a manual.",
+        '{"key": "a value as in JSON"}',
+        "A second one, as long.",
+    ]
+    path.write_text("\n\n".join(paragraphs), encoding="utf-8")
+    assert texts(path) == paragraphs
+
+
 @pytest.mark.parametrize("options", [{"unit": "word"}, {"limit": 0}, {"min_length": -1}])
 def test_options_out_of_range(options: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(options))):

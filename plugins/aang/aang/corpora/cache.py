@@ -123,8 +123,8 @@ def atomic_write(path: Path) -> Iterator[Path]:
 def cached_text(name: str, content: str) -> Path:
     """Write text to a file of the cache, which data primitives can read, and return its path."""
     digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-    path = cache_folder() / name
-    path = path.with_stem(f"{path.stem}-{digest}")
+    # The name stays: streams remember it, and a resumed run reads a copy of that name.
+    path = cache_folder() / digest / name
     if not path.exists():
         with atomic_write(path) as draft:
             draft.write_text(content, encoding="utf-8")

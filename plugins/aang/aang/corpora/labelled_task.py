@@ -1,6 +1,7 @@
 """The end task: its examples in three parts, and its classes."""
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,6 +26,10 @@ from aang.task_types.task_type import LabelColumn, TaskType
 from aang_core.errors import DataError
 from aang_core.objectives.stages.data import Example, Label, ReadReport
 from aang_core.plugins.registry import Registry
+
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_TELLING = 40
+"""A part of a held-out text with at least this many characters gives it away."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,9 @@ class LabelledTask:
         """``dev`` or ``test``, if the text is in one of them, ignoring case and spaces.
 
         An objective that had seen such a text would inflate the score. In tasks over pairs, both
-        texts have to be the same, and a single text has to be one of the two.
+        texts have to be the same, and a single text has to be one of the two. A paragraph or line
+        of such a text counts, too, because readers of text without labels divide texts; one of
+        fewer than 40 characters, such as a greeting, may be in any text.
 
         Examples:
             >>> from aang_core import Example
@@ -91,13 +98,16 @@ class LabelledTask:
 
     @cached_property
     def _held_out(self) -> dict[tuple[str, str | None], str]:
-        found = {}
+        found: dict[tuple[str, str | None], str] = {}
         for part, examples in {"dev": self.dev, "test": self.test}.items():
             for example in examples:
-                found[text_key(example)] = part
-                if example.text_pair is not None:
-                    for text in (example.text, example.text_pair):
-                        found[text_key(Example(text))] = part
+                texts = [text for text in _texts(example) if text is not None]
+                whole = [example, *map(Example, texts)] if len(texts) > 1 else [example]
+                found |= dict.fromkeys(map(text_key, whole), part)
+                for text in texts:
+                    for piece in (*_BLANK_LINES.split(text), *text.splitlines()):
+                        if len(piece) >= _TELLING:
+                            found.setdefault(text_key(Example(piece)), part)
         return found
 
 
