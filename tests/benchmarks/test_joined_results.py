@@ -68,6 +68,18 @@ def test_a_run_with_two_scores_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_other_training_rows_of_a_seed_are_refused(tmp_path: Path) -> None:
+    """A quick control tells: on the same rows it scores the same anywhere, but for its solver."""
+    first = folder(
+        tmp_path / "first", entry("plain", {0: 0.5}), entry("tf-idf", {0: 0.4}, quick=True)
+    )
+    other = entry("other", {0: 0.6}), entry("tf-idf", {0: 0.45}, quick=True)
+    done = join(tmp_path / "out", first, folder(tmp_path / "second", *other))
+    assert done.exit_code == 1
+    assert "words/tf-idf/seed-0: scores 0.4000" in done.output
+    assert "the two have other training rows" in done.output
+
+
 def test_settings_of_a_grid_are_not_mixed(tmp_path: Path) -> None:
     first = folder(tmp_path / "first", entry("plain", {0: 0.5}, setting="lr=1e-3"))
     second = folder(tmp_path / "second", entry("plain", {1: 0.53}, setting="lr=1e-4"))
