@@ -146,17 +146,13 @@ def _joined(parts: Sequence[Entry]) -> Entry:
             apart = max(
                 abs((a or 0) - (b or 0)) for a, b in zip(known[:2], (dev, test), strict=True)
             )
-            if first.quick and apart > SOLVERS:
+            if apart > (SOLVERS if first.quick else 0):
+                why = "they come from different processors, encoders or versions"
+                if first.quick:
+                    why = "solvers differ by less, so the two have other training rows"
                 raise click.ClickException(
                     f"{first.task}/{first.method}/seed-{seed}: scores {known[0]:.4f} on dev in one "
-                    f"table and {dev:.4f} in another, more than solvers differ by; the two have "
-                    f"other training rows, so their runs of that seed are no pairs"
-                )
-            if apart and not first.quick:
-                raise click.ClickException(
-                    f"{first.task}/{first.method}/seed-{seed}: scores {known[0]:.4f} on dev in one "
-                    f"table and {dev:.4f} in another; they come from different processors, "
-                    f"encoders or versions, so the rest cannot be compared either"
+                    f"table and {dev:.4f} in another; {why}, so the rest cannot be compared either"
                 )
     seeds = sorted(runs)
     of_test = [runs[seed][1] for seed in seeds]

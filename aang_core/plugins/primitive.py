@@ -65,7 +65,7 @@ class Origin:
 
         Args:
             whose: what of the plug-in's is called.
-            doing: what it is called for, with a space at the end.
+            doing: what it is called for; empty if that is clear.
             innocent: exceptions to let through, besides :class:`AangError` and a lack of memory.
 
         Raises:
@@ -78,7 +78,7 @@ class Origin:
             raise
         # A plug-in may raise anything. Whatever it is, the user must see which plug-in raised it.
         except (Exception, SystemExit) as error:
-            raise self.fault(whose, f"{doing}{raised(error)}") from error
+            raise self.fault(whose, f"{doing} {raised(error)}".lstrip()) from error
 
     @property
     def names(self) -> frozenset[str]:
@@ -206,7 +206,7 @@ class TargetEntry(Entry):
         self, doing: str, innocent: tuple[type[Exception], ...] = ()
     ) -> AbstractContextManager[None]:
         """See :meth:`Origin.blamed`."""
-        return self.origin.blamed(f"{self.kind} {self.name}", f"{doing} ", innocent)
+        return self.origin.blamed(f"{self.kind} {self.name}", doing, innocent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -130,7 +130,8 @@ def test_the_example_trains_the_bias_terms_alone(
         (["--volume", 3], "--volume goes with --shout; give that too"),
         (["--volume", "loud"], "'loud' is not a valid float"),
         (["--shout", "--volume", 11], "--volume 11: is too loud; give at most 10"),
-        (["--shout", "--volume", 12], "raised ValueError: my ears"),
+        (["--shout", "--volume", 12], "hook aang_before_training of shouting.py "),
+        (["--shout", "--volume", 12], ": raised ValueError: my ears"),
         (["--shuot"], "No such option '--shuot'. One of a plug-in in a file needs aang --plugin"),
     ],
 )

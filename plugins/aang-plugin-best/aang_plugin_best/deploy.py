@@ -56,17 +56,16 @@ def trained_on_all(race: Race, candidate: Candidate, seed: int) -> Path:
             model = candidate.fitted(config, board.rows.texts, board.rows.truth)
             write_folder(root / folder, lambda to: save_fitted(model, to))
         return root / folder
-    options = {
-        "train": str(root / "data" / "rows.jsonl"),
-        "seed": seed,
-        "stop_after": board.liked_steps(candidate.name),
-    }
-    config = race.config(candidate, **options)
-    if (kept := root / KEPT_OUT).is_file() and (
-        config.unlabelled or config.domain or config.out_of_domain
-    ):
+    config = race.config(
+        candidate,
+        train=str(root / "data" / "rows.jsonl"),
+        seed=seed,
+        stop_after=board.liked_steps(candidate.name),
+    )
+    kept_out = root / KEPT_OUT
+    if kept_out.is_file() and (config.unlabelled or config.domain or config.out_of_domain):
         # As the run's test set, their texts are left out of text without labels.
-        config = race.config(candidate, **options, test=str(kept))
+        config = config.model_copy(update={"test": kept_out})
     again = f"{candidate.name} on all rows"
     # Time was reserved for it, so it is never stopped.
     if not race.run([Job(folder, config)], None, {folder: again}):

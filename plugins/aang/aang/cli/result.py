@@ -87,13 +87,13 @@ def _about_training(run: "Run") -> Iterator[str]:
             if tuned.kept
             else "Fine-tuning it on the end task alone did not improve dev and was undone:"
         )
-    elif not outcome.trained_on_dev:
+    elif not outcome.trained_on_dev and outcome.precision not in ("", "fp32"):
         in_training = {line.step: line.dev[run.metric] for line in run.records.evaluations}
         then, now = (
             shown_score(score, outcome.metric.name)
             for score in (in_training[outcome.best_step], outcome.metric.dev)
         )
-        if then != now and outcome.precision not in ("", "fp32"):
+        if then != now:
             yield (
                 f"Steps were scored in {outcome.precision}, this one with {then}; below is the "
                 "score of the saved model, in fp32."
