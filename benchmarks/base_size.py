@@ -142,15 +142,16 @@ STAGES = (
 """The stages in the order of training, the most decisive ones first."""
 
 
-def parts(only: Sequence[str] = ()) -> Iterator[Part]:
+def parts(only: Sequence[str] = (), draws: int | None = None) -> Iterator[Part]:
     """The plan, draw by draw, so that a pair of runs is trained on one machine.
 
     Args:
         only: the settings to plan; all of them if empty.
+        draws: how many draws of each setting; all of the plan's if None.
     """
     trained: set[tuple[str, str, int]] = set()
     for number, stage in enumerate(STAGES, start=1):
-        for draw in range(stage.draws):
+        for draw in range(stage.draws)[:draws]:
             for name in stage.settings:
                 if only and name not in only:
                     continue
@@ -206,6 +207,7 @@ def main() -> None:
 @click.option("--minilm", type=FOLDER, help="needed for the settings of MiniLM")
 @click.option("--known", type=FOLDER, help="results of what need not be trained again")
 @click.option("--setting", "only", multiple=True, type=click.Choice(list(SETTINGS)))
+@click.option("--draws", type=click.IntRange(min=1), help="the first draws of each setting alone")
 @click.option("--jobs", default=1, help="runs at once; give each one thread")
 @click.option("--precision", default="bf16", type=click.Choice(["bf16", "fp32"]))
 @click.option("--device", default="cpu")
@@ -216,6 +218,7 @@ def train(
     minilm: Path | None,
     known: Path | None,
     only: tuple[str, ...],
+    draws: int | None,
     jobs: int,
     precision: str,
     device: str,
@@ -223,7 +226,7 @@ def train(
     """Train what is planned and not yet trained."""
     given = {"mpnet": mpnet, "minilm": minilm}
     encoders = {name: folder for name, folder in given.items() if folder is not None}
-    planned = list(parts(only))
+    planned = list(parts(only, draws))
     for part in planned:
         if (name := SETTINGS[part.setting].encoder) not in encoders:
             raise click.UsageError(f"{part.setting} needs the folder of its encoder: --{name}")

@@ -1,16 +1,27 @@
 """Long texts in pieces, and sources that are read repeatedly."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import pytest
+import torch
+from aang.assembly.stream_rows import StreamRows
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import BertTokenizer, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from aang_core import DataError, Example
 from tests.docs.documents import ROOT, without_code
-from tests.support.data import Cutter, PieceStream, RepeatedTexts, digest, pieces_of
+from tests.support.data import (
+    Cutter,
+    PieceStream,
+    RepeatedTexts,
+    TokenRows,
+    digest,
+    pieces_of,
+    tokenize,
+)
 from tests.support.model import load_tokenizer
 
 DEMO_ENCODER = ROOT / "plugins" / "aang" / "aang" / "assets" / "demo-encoder"
@@ -141,6 +152,40 @@ def test_what_is_held_out_never_comes(tokenizer: PreTrainedTokenizerBase) -> Non
     assert texts == {piece.text for piece in pieces_of(numbered(1), cutter)} - {
         "text 3 of all passes"
     }
+
+
+def test_texts_that_a_stage_holds_out_never_come_again(tokenizer: PreTrainedTokenizerBase) -> None:
+    """Also where a block holds several passes of a small corpus; restoring a position agrees."""
+
+    def stream() -> StreamRows:
+        tokenized = partial(tokenize, tokenizer=tokenizer, max_length=64, cache=None)
+        rows = StreamRows(RepeatedTexts(numbered), 20, 1, partial(tokenized, source="numbers"))
+        aside = rows.set_aside(lambda count: torch.tensor([count - 1, 0]))
+        assert read(tokenizer, aside) == ["text 6 of all passes", "text 0 of all passes"]
+        return rows
+
+    rows = stream()
+    texts: list[str] = []
+    for step in (1, 2, 3):
+        position, here = rows.state_dict(), read(tokenizer, rows)
+        texts += here
+        again = stream()
+        again.load_state_dict(position)
+        assert read(tokenizer, again) == here
+        rows.after_step(step)
+    assert set(texts) == {f"text {i} of all passes" for i in range(1, 6)}
+
+
+def test_a_stream_of_one_text_holds_none_out(tokenizer: PreTrainedTokenizerBase) -> None:
+    same = RepeatedTexts(lambda number: [Example("the same")])
+    tokenized = partial(tokenize, tokenizer=tokenizer, max_length=64, cache=None, source="same")
+    with pytest.raises(DataError, match="same text again and again"):
+        StreamRows(same, 5, 1, tokenized).set_aside(torch.arange)
+
+
+def read(tokenizer: PreTrainedTokenizerBase, rows: StreamRows | TokenRows) -> list[str]:
+    ids = rows.rows(torch.arange(len(rows))).ids
+    return [text.strip() for text in tokenizer.batch_decode(ids, skip_special_tokens=True)]
 
 
 def test_a_source_that_has_become_empty() -> None:

@@ -88,6 +88,7 @@ class StreamRows:
     processes: Processes = ALONE
 
     def __post_init__(self) -> None:
+        self._aside: frozenset[Example] = frozenset()
         self._rows = self._next_block()
         self._statistics = self._rows
 
@@ -118,10 +119,30 @@ class StreamRows:
         """In how many rows of the first block each token id occurs."""
         return self._statistics.document_statistics()
 
-    def set_aside(self) -> TokenRows:
-        """Return this block, to be held out, and move on to the next one."""
-        aside, self._rows = self._rows, self._next_block()
-        return aside
+    def set_aside(self, drawn_from: Callable[[int], Tensor]) -> TokenRows:
+        """Take texts of this block out of the stream, and move on to the next block.
+
+        A stream begins anew after its last text, so the same texts are skipped in later passes.
+
+        Args:
+            drawn_from: draws indices from a number of texts.
+
+        Returns:
+            Their rows, all different.
+
+        Raises:
+            DataError: all texts of the block are the same.
+        """
+        after = self.stream.state_dict()
+        self.stream.load_state_dict(self._began)
+        texts = list(dict.fromkeys(next(self.stream) for _ in range(self.buffer)))
+        self.stream.load_state_dict(after)
+        if len(texts) < 2:
+            raise DataError(f"{self.name}: holds the same text again and again: {texts[0].text!r}")
+        aside = [texts[index] for index in drawn_from(len(texts)).tolist()]
+        self._aside = frozenset(aside)
+        self._rows = self._next_block()
+        return self.tokenize(aside)
 
     def after_step(self, steps: int) -> None:
         """Move on to the next block if this one is used up after ``steps`` training steps.
@@ -154,4 +175,8 @@ class StreamRows:
 
     def _next_block(self) -> TokenRows:
         self._began = self.stream.state_dict()
-        return self.tokenize([next(self.stream) for _ in range(self.buffer)])
+        texts: list[Example] = []
+        while len(texts) < self.buffer:
+            if (text := next(self.stream)) not in self._aside:
+                texts.append(text)
+        return self.tokenize(texts)

@@ -294,17 +294,21 @@ def _got_worse(stage: str, before: float, after: float) -> str:
     )
 
 
-def _hold_out(task: ObjectiveTask, seed: int) -> tuple[ObjectiveTask | RowSubset, RowSubset]:
+def _hold_out(
+    task: ObjectiveTask, seed: int
+) -> tuple[ObjectiveTask | RowSubset, ObjectiveTask | RowSubset]:
     """Split the rows, by ``seed``, into rows to train on and held-out rows.
 
-    The held-out rows of a stream come from its first block, and training starts after that block.
+    The held-out texts of a stream come from its first block; training starts after that block and
+    skips them in later passes.
 
     Raises:
         DataError: there are fewer than two rows.
     """
     if len(task) < 2:
         raise DataError(f"{task.name}: pre-training needs two texts at least; there is {len(task)}")
-    held_out, others = hold_out_of(len(task), seed)
     if isinstance(task.rows, StreamRows):
-        return task, RowSubset(replace(task, rows=task.rows.set_aside()), held_out)
+        aside = task.rows.set_aside(lambda count: hold_out_of(count, seed)[0])
+        return task, replace(task, rows=aside)
+    held_out, others = hold_out_of(len(task), seed)
     return RowSubset(task, others), RowSubset(task, held_out)
