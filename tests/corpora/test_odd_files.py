@@ -1,10 +1,12 @@
 """Files as they come: encodings, sizes and labels that nobody planned."""
 
 import codecs
+import csv
 import gzip
 import json
 from pathlib import Path
 
+import pandas
 import pytest
 from aang_plugin_s2orc.source import S2orc
 from aang_plugin_text.out_of_domain import OutOfDomain
@@ -187,6 +189,24 @@ def test_labels_that_look_alike_are_told(tmp_path: Path) -> None:
     report = ReadReport()
     load_task(labelled(tmp_path / "b.jsonl", [("a", "x"), ("b", "y")] * 4), report=report)
     assert not any("differ only" in line for line in report.lines())
+
+
+def test_quotes_of_csv_in_a_file_with_tabs_are_told(tmp_path: Path) -> None:
+    """pandas writes them, and they stay: in TSV, AANG takes quotes for a part of the text."""
+    texts = ['He said "hello" to me', '"Why?" he asked', '"A quotation."', "no quotes", '""', "end"]
+    frame = pandas.DataFrame({"text": texts * 2, "label": ["a", "b"] * 6})
+    frame.to_csv(tmp_path / "pandas.tsv", sep="\t", index=False)
+    report = ReadReport()
+    read_labelled(tmp_path / "pandas.tsv", report=report)
+    (told,) = report.lines()
+    assert told.startswith("8 × text in quotes")
+    assert "pandas.tsv:2" in told
+    frame.to_csv(tmp_path / "plain.tsv", sep="\t", index=False, quoting=csv.QUOTE_NONE)
+    frame.to_csv(tmp_path / "pandas.csv", index=False)
+    for name in ("plain.tsv", "pandas.csv"):
+        report = ReadReport()
+        read_labelled(tmp_path / name, report=report)
+        assert not report.lines()
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,22 @@ def test_text_that_nothing_reads(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_a_row_of_domain_text_is_a_text(
+    small: dict[str, Any], task_files: Path, tmp_path: Path
+) -> None:
+    """Also one of several paragraphs, in memory as in a Parquet file."""
+    frame = pd.DataFrame({"text": [f"first line {i}.\n\nsecond line {i}" for i in range(9)]})
+    frame.to_parquet(tmp_path / "domain.parquet")
+    small |= {"space": "td+ed", "set": {"factored": {"n": 2}}, "steps": 1}
+    digests = []
+    for number, domain in enumerate([frame, tmp_path / "domain.parquet"]):
+        run = train(
+            **small, train=task_files / "train.jsonl", domain=domain, out=tmp_path / f"{number}"
+        )
+        digests.append(json.loads((run.folder / "data.json").read_text(encoding="utf-8"))["parts"])
+    assert digests[0] == digests[1]
+
+
 def test_names_of_files_and_texts_are_told_apart(tmp_path: Path) -> None:
     """Texts are read from memory, and what looks like a file stays an option."""
     spaced = tmp_path / "a file"

@@ -233,6 +233,12 @@ def _with_dev(task: LabelledTask, report: ReadReport) -> LabelledTask:
     return replace(task, train=task.train + task.dev)
 
 
+def _domain_copy(table: TableInMemory) -> Path:
+    """A copy of in-domain text: an array in JSON, of which each row is a text, as in Parquet."""
+    records = table.copy((DOMAIN_TEXT,)).splitlines()
+    return cached_text("in-memory/domain.json", f"[{','.join(records)}]")
+
+
 def _read(
     config: TrainConfig,
     report: ReadReport,
@@ -241,7 +247,7 @@ def _read(
 ) -> TaskWithTexts:
     """The end task, and where its in-domain and out-of-domain texts are."""
     domain = tuple(
-        cached_text("in-memory/domain.jsonl", in_memory[Path(place)].copy((DOMAIN_TEXT,)))
+        _domain_copy(in_memory[Path(place)])
         if Path(place) in in_memory
         else Path(place)
         for place in config.domain

@@ -62,6 +62,12 @@ class Columns:
         value = well_formed_value(values[name])
         if name != self.label and value != values[name] and isinstance(value, str | list):
             report.add("text with half a surrogate pair, replaced by U+FFFD", where)
+        if name != self.label and _is_quoted_as_csv(value):
+            report.add(
+                'text in quotes with "" inside, kept as it is; if these are the quotes of CSV in a '
+                "file with tabs, save it as .csv or .jsonl",
+                where,
+            )
         return Cell(value, name, where, self._option_of(name))
 
     def require(self, present: Iterable[str], wanted: Iterable[str], where: str) -> None:
@@ -92,3 +98,13 @@ class Columns:
     def _option_of(self, name: str) -> str:
         roles = {self.text_pair: "text_pair", self.text: "text", self.label: "label"}
         return self.option(roles[name])
+
+
+def _is_quoted_as_csv(value: object) -> bool:
+    """Whether a text is written as CSV writes one with quotes: in quotes, with those inside doubled.
+
+    pandas writes TSV so, too, where AANG takes quotes for a part of the text.
+    """
+    if not isinstance(value, str) or len(value) < 4 or not value[0] == value[-1] == '"':
+        return False
+    return '""' in value[1:-1] and '"' not in value[1:-1].replace('""', "")
