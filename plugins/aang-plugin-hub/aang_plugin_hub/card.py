@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from aang import Run
+from aang.assembly.labelled_tasks import end_task_columns
 from aang.runs import shown_score
 from aang.task_types import TaskType
 from aang.task_types.choose import task_type_named
@@ -44,6 +45,7 @@ def card_of(run: Run, origins: Origins | None = None) -> str:
     known = Origins.of_options(run.options) if origins is None else origins
     records, options = run.records, run.options
     weights = records.mean_weights(0.5, 1) if records.objectives else {}
+    pairs = end_task_columns(run.config).text_pair is not None
     given = {name: options.get(name) for name in TRAINED_WITH}
     return filled(
         files("aang_plugin_hub") / "card.md",
@@ -53,7 +55,7 @@ def card_of(run: Run, origins: Origins | None = None) -> str:
         kind=_kind_of(run),
         encoder=_encoder(run, known),
         space=Path(run.outcome.space).stem,
-        example='{"text": "…", "text_pair": "…"}' if options.get("text_pair") else '"…"',
+        example='{"text": "…", "text_pair": "…"}' if pairs else '"…"',
         longest=_longest_text(run),
         shown_score=shown_score,
         options={name: value for name, value in given.items() if isinstance(value, int | float)},

@@ -58,17 +58,10 @@ def aang_after_training(run: "Run") -> None:
     from aang_plugin_hub.card import card_of
 
     write_file(run.model_folder / "README.md", card_of(run))
-    options = run.options
-    if not options.get("push_to_hub"):
+    name = run.options.get("push_to_hub")
+    if not name:
         return
     from aang_core.cli import echo
     from aang_plugin_hub.pushing import push
 
-    pushed = push(
-        run,
-        options["push_to_hub"],
-        private=bool(options.get("hub_private")),
-        licence=options.get("hub_license"),
-        languages=tuple(options.get("hub_language") or ()),
-    )
-    echo(pushed, err=True)
+    echo(push(run, name), err=True)

@@ -18,7 +18,7 @@ def push(
     run: Run,
     name: str,
     *,
-    private: bool = False,
+    private: bool | None = None,
     update: bool = False,
     licence: str | None = None,
     languages: tuple[str, ...] = (),
@@ -31,9 +31,10 @@ def push(
         run: the run.
         name: the name on the hub, ``model`` or ``owner/model``.
         private: whether only the owner can see the model; a public one of that name is refused.
+            None takes what the run's ``--hub-private`` says.
         update: whether to replace all files of a model that exists.
-        licence: the licence, as the hub calls it; None takes the encoder's.
-        languages: the languages; empty takes the encoder's.
+        licence: the licence, as the hub calls it; None takes the run's, else the encoder's.
+        languages: the languages; empty takes the run's, else the encoder's.
 
     Returns:
         A text for the user: the model's address, and what its card does not say.
@@ -43,6 +44,10 @@ def push(
         DataError: a file of the run is damaged.
     """
     disable_progress_bars()
+    options = run.options
+    private = bool(options.get("hub_private")) if private is None else private
+    licence = licence or options.get("hub_license")
+    languages = languages or tuple(options.get("hub_language") or ())
     account = Account.of_token()
     full, exists = account.place(name, update=update, private=private)
     origins = origins_of(run, full, account, licence=licence, languages=languages)

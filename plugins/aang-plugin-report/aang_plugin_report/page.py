@@ -149,6 +149,8 @@ def _facts(run: Run) -> dict[str, str]:
         facts["model"] = f"the last, of step {outcome.steps}"
     else:
         facts["best step"] = f"{outcome.best_step} of {outcome.steps}"
+        if outcome.final_fine_tuning and outcome.final_fine_tuning.kept:
+            facts["best step"] += ", then fine-tuned on the end task alone"
     facts["weighter"] = outcome.weighter
     facts["objectives"] = str(outcome.objectives)
     if weights := data.class_weights:
