@@ -126,6 +126,7 @@ def test_csv_fields_may_hold_line_breaks_and_be_long(tmp_path: Path) -> None:
         (1.0, "1", True),
         ("1.0", "1", True),
         ("-2.00", "-2", True),
+        (-0.0, "0", True),
         ("1.5", "1.5", False),
         (True, "True", False),
         (" spam ", "spam", True),

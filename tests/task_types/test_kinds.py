@@ -325,6 +325,23 @@ def test_scores_of_resamples_are_those_of_their_rows(
         assert values.tolist() == pytest.approx([scores[name] for scores in one_by_one])
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_scores_of_numbers_do_not_depend_on_their_unit(unit: float) -> None:
+    """But RMSE; a saved model gives numbers in the unit of the data."""
+    truth = torch.randn(ROWS, generator=DRAWN).double()
+    found = (truth + 0.1 * torch.randn(ROWS, generator=DRAWN)).unsqueeze(1)
+    one, other = (
+        evaluation_of(Regression(), truth, found),
+        evaluation_of(Regression(), unit * (truth + 7), unit * (found + 7)),
+    )
+    for name in ("spearman", "pearson", "r2"):
+        assert other.scores[name] == pytest.approx(one.scores[name])
+        assert other.intervals[name] == pytest.approx(one.intervals[name])
+    assert other.scores["rmse"] == pytest.approx(unit * one.scores["rmse"])
+    alike = Regression().scores(unit * truth, torch.full((ROWS, 1), 0.1 * unit))
+    assert (alike["pearson"], alike["spearman"]) == (0, 0)
+
+
 def test_intervals_are_wide_where_rows_are_few() -> None:
     """Of accuracy they are about as wide as the normal distribution has them."""
     kind = SingleLabel(("a", "b"))

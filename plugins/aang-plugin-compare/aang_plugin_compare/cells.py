@@ -112,7 +112,8 @@ def matched(job: Job, root: Path) -> TrainConfig:
     For compute, a step gets as many end-task rows as went through the body in a step of the other
     run, including rows of objectives and of dev, and a share of those of pre-training and of a
     final fine-tuning; more if the other run took more steps than this one may. For seconds, the run
-    gets as many steps as fit into the seconds of the other run.
+    gets as many steps as fit into the seconds of the other run; with ``--stop-after`` it stops
+    after them, at the same point of its schedule.
 
     Args:
         job: the run.
@@ -128,8 +129,12 @@ def matched(job: Job, root: Path) -> TrainConfig:
     if job.match.what == "compute":
         rows = max(1, round(of.all_body_rows / min(of.steps, job.config.last_step)))
         return job.config.model_copy(update={"batch_size": rows})
-    steps = of.all_seconds * pace[0].steps / max(pace[0].train_seconds, 1e-3)
-    return job.config.model_copy(update={"steps": max(1, round(steps))})
+    fitting = of.all_seconds * pace[0].steps / max(pace[0].train_seconds, 1e-3)
+    last = max(1, round(fitting))
+    if job.config.stop_after is None:
+        return job.config.model_copy(update={"steps": last})
+    planned = max(last, round(last * job.config.steps / job.config.stop_after))
+    return job.config.model_copy(update={"steps": planned, "stop_after": last})
 
 
 def _took(root: Path, run: Path) -> Result:

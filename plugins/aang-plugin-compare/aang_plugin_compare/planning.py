@@ -37,7 +37,10 @@ _NOT_OF_ONE_RUN = {
 _DATA = "all methods are scored on the same rows; give it under options or tasks"
 _NOT_OF_A_METHOD = {
     **_NOT_OF_ONE_RUN,
-    "train_rows": "all methods train on the same rows; give it under options or tasks",
+    **dict.fromkeys(
+        ("train", "train_rows"),
+        "all methods train on the same rows; give it under options or tasks",
+    ),
     **dict.fromkeys(("dev", "test", "dataset", "dev_fraction", "meta_fraction"), _DATA),
     **dict.fromkeys(("label", "task_type", "label_names", "target", "skip_bad_rows"), _DATA),
     "metric": "scores of different metrics do not compare; give it under options or tasks",

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from aang.assembly import encoder_of, metric_of, predict, read_end_task
-from aang.config import TrainConfig
+from aang.config import TrainConfig, with_absolute_paths
 from aang.corpora import LabelledTask, tokenize
 from aang.modeling import load_text_model, load_tokenizer
 from aang.runs import TF_IDF, ChosenScores, choose_device, linear_result, tf_idf
@@ -31,6 +31,7 @@ from aang_plugin_compare.control_results import (
     result_file,
     write_result,
 )
+from aang_plugin_compare.run_folders import newer
 
 MOST_TEXTS = 20_000
 """With more texts in train, dev and test together, these controls are slow and left out."""
@@ -147,9 +148,13 @@ class QuickControls:
                 self.tell(f"{cell.task}/quick controls/seed-{cell.seed}: Error: {error}", True)
 
     def _is_there(self, cell: Cell, name: str, data: str) -> bool:
-        found = read_result(result_file(self.root, cell.task, name, cell.seed))
-        asked = asked_of(cell.config, name)
-        return found is not None and (found.asked, found.data) == (asked, data)
+        path = result_file(self.root, cell.task, name, cell.seed)
+        found = read_result(path)
+        if found is None or (found.asked, found.data) != (asked_of(cell.config, name), data):
+            return False
+        # An encoder that was made anew in its folder has other features.
+        encoder = with_absolute_paths(cell.config).model or ""
+        return name not in FROZEN or not any(newer([encoder], path))
 
     def _make(self, cell: Cell) -> None:
         config = cell.config.model_copy(update={"trust_remote_code": self.trust_remote_code})

@@ -1,6 +1,7 @@
 """The folder of a comparison or a search, and the state of the runs in it."""
 
 import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -43,6 +44,17 @@ def run_state(folder: Path, config: TrainConfig, registry: Registry) -> State:
             "folder with --out"
         )
     return "finished" if (folder / "result.json").is_file() else "interrupted"
+
+
+def newer(places: Iterable[str | Path], written: Path) -> Iterator[str]:
+    """The absolute paths and globs among ``places`` that changed after a file was written."""
+    began = written.stat().st_mtime
+    for place in map(Path, places):
+        root = Path(place.anchor)
+        for path in root.glob(str(place.relative_to(root))) if place.is_absolute() else ():
+            files = [file for file in (path, *path.rglob("*")) if file.is_file()]
+            if any(file.stat().st_mtime > began for file in files):
+                yield str(path)
 
 
 def remove_checkpoints(folder: Path) -> None:

@@ -20,7 +20,7 @@ from aang_core.cli import echo, given_arguments, note, plugin_options
 from aang_core.storage import write_file, writing
 from aang_plugin_compare.cells import Job, matched
 from aang_plugin_compare.launcher import Launcher, Order
-from aang_plugin_compare.run_folders import State, remove_checkpoints, run_state
+from aang_plugin_compare.run_folders import State, newer, remove_checkpoints, run_state
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Runs:
 
     def note_newer(self, config: TrainConfig, kept: Path, written: Path) -> None:
         """Note paths that a kept result read and that changed after its file was written, once."""
-        for path in _newer(config, written):
+        for path in newer(_read_besides(config), written):
             if path not in self._told:
                 self._told.add(path)
                 note(
@@ -122,17 +122,11 @@ class Runs:
         return Order(str(name), self.root / folder, options, log, self.before, self.after)
 
 
-def _newer(config: TrainConfig, written: Path) -> Iterator[str]:
-    """Paths that a run reads besides the end task's data, and that are newer than a file of it."""
-    began = written.stat().st_mtime
-    config = with_absolute_paths(config)  # names of the hub, and of spaces, stay relative
+def _read_besides(config: TrainConfig) -> list[str]:
+    """What a run reads besides the end task's data; names of the hub and of spaces are relative."""
+    config = with_absolute_paths(config)
     texts = (*config.domain, *config.out_of_domain, *config.unlabelled, *config.aux_task.values())
-    for place in (Path(str(name)) for name in (config.model or "", config.space, *texts)):
-        root = Path(place.anchor)
-        for path in root.glob(str(place.relative_to(root))) if place.is_absolute() else ():
-            files = [file for file in (path, *path.rglob("*")) if file.is_file()]
-            if any(file.stat().st_mtime > began for file in files):
-                yield str(path)
+    return [str(place) for place in (config.model or "", config.space, *texts)]
 
 
 @dataclass(frozen=True)

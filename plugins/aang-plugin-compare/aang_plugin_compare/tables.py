@@ -7,12 +7,16 @@ have the same rows, so tests are paired by draw.
 import json
 import math
 import statistics
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, astuple, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from aang.assembly.labelled_tasks import end_task_columns
+from aang.config import TrainConfig
 from aang.runs import ChosenScores, Result, read_part, recorded_draw
+from aang.runs.files import part_if_there
+from aang.runs.schema import DataStatistics
 
 from aang_core import ConfigError
 from aang_core.storage import csv_line, write_file, writing
@@ -89,7 +93,7 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
         quick: whether to include quick controls; they come first.
 
     Raises:
-        ConfigError: runs of one task and seed were trained on different rows.
+        ConfigError: runs of one task and seed were trained on different rows or data.
         DataError: the result of a run is damaged.
     """
     entries = []
@@ -98,8 +102,10 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
         of_task = [c for c in comparison.cells if c.task == task]
         seeds = sorted({c.seed for c in of_task})
         found = results_of(root, task, seeds, comparison.left_out)
-        controls = [control_entry(task, results, len(seeds)) for results in found.values()]
-        _check_rows([c for c in of_task if c.folder in finished], found.values(), root)
+        leading = {c.seed: c for c in comparison.leading() if c.task == task}
+        held_out = not any(c.config.train_on_dev for c in leading.values())
+        controls = [control_entry(task, of, len(seeds), held_out) for of in found.values()]
+        _check_rows([c for c in of_task if c.folder in finished], found.values(), leading, root)
         entries += [e for e in controls if e.quick and quick]
         for method in comparison.methods:
             cells = [c for c in of_task if c.method == method]
@@ -109,26 +115,50 @@ def outcome(comparison: Comparison, root: Path, *, quick: bool = True) -> list[E
 
 
 def _check_rows(
-    cells: Sequence[Cell], controls: Iterable[Sequence[ControlResult]], root: Path
+    cells: Sequence[Cell],
+    controls: Iterable[Sequence[ControlResult]],
+    leading: Mapping[int, Cell],
+    root: Path,
 ) -> None:
-    """Check that the runs and controls of each seed of a task have the same training rows."""
-    drawn: list[tuple[int, str, str | None]] = []
+    """Check that the runs and controls of each seed of a task have the same rows and data."""
+
+    def data(config: TrainConfig) -> tuple[Hashable, ...]:
+        # With the same files, these options make other data.
+        return "data", end_task_columns(config), config.train_on_dev, config.test_score
+
+    found: list[tuple[int, tuple[Hashable, ...], str, str | None]] = []
     for cell in cells:
-        draw = recorded_draw(root / cell.folder)
-        drawn.append((cell.seed, str(root / cell.folder), draw.digest if draw else None))
-    drawn += [(r.seed, f"{r.control} with seed {r.seed}", r.rows) for of in controls for r in of]
-    first: dict[int, tuple[str, str | None]] = {}
-    for seed, place, digest in drawn:
-        other, expected = first.setdefault(seed, (place, digest))
+        folder, place = root / cell.folder, str(root / cell.folder)
+        draw, statistics = recorded_draw(folder), part_if_there(DataStatistics, folder)
+        found.append((cell.seed, ("training rows",), place, draw.digest if draw else None))
+        if statistics is not None and statistics.digest:
+            found.append((cell.seed, data(cell.config), place, statistics.digest))
+    for result in (result for of in controls for result in of):
+        place = f"{result.control} with seed {result.seed}"
+        found.append((result.seed, ("training rows",), place, result.rows))
+        if result.data:
+            found.append((result.seed, data(leading[result.seed].config), place, result.data))
+    first: dict[Hashable, tuple[str, str | None]] = {}
+    for seed, what, place, digest in found:
+        other, expected = first.setdefault((seed, what), (place, digest))
         if digest != expected:
             raise ConfigError(
-                f"{place}: has other training rows than {other}, so the training data changed in "
-                f"between; remove the older one from {root}, and call aang compare again"
+                f"{place}: has other {what[0]} than {other}, so a file changed in between; remove "
+                f"the older one from {root}, and call aang compare again"
             )
 
 
-def control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> Entry:
-    """The row of a control in a table, given its results and the number of seeds of the task."""
+def control_entry(
+    task: str, results: Sequence[ControlResult], seeds: int, held_out: bool = True
+) -> Entry:
+    """The row of a control in a table.
+
+    Args:
+        task: the task.
+        results: its results.
+        seeds: the number of seeds of the task.
+        held_out: whether dev was held out.
+    """
     return Entry(
         task=task,
         method=results[0].control,
@@ -139,7 +169,7 @@ def control_entry(task: str, results: Sequence[ControlResult], seeds: int) -> En
         seconds=[result.seconds for result in results],
         drawn=results[0].rows is not None,
         quick=results[0].quick,
-        **_scores([result.metric for result in results]),
+        **_scores([result.metric for result in results], dev=held_out),
     )
 
 

@@ -109,6 +109,15 @@ def test_as_many_seconds(tmp_path: Path) -> None:
     assert config == control.config.model_copy(update={"steps": 270})
 
 
+def test_as_many_seconds_of_a_run_that_stops_early(tmp_path: Path) -> None:
+    """Its steps grow with those after which it stops, so that the schedule ends there as before."""
+    plan = read(tmp_path, SPEC.replace("steps: 400", "steps: 400, stop-after: 100"))
+    took(tmp_path, cell(plan, "aang").folder, steps=100, seconds=400.0, rows=6400)
+    took(tmp_path, cell(plan, "plain").folder, steps=100, seconds=40.0, rows=1600)
+    got = matched(cell(plan, "seconds"), tmp_path)
+    assert (got.steps, got.stop_after, got.last_step) == (4000, 1000, 1000)
+
+
 def test_what_a_method_takes_includes_its_pretraining(tmp_path: Path) -> None:
     """In the table, for the control that gets as much, and in the curves."""
     comparison = read(tmp_path)

@@ -169,6 +169,7 @@ def test_the_grids_of_the_papers_go_with_their_recipes(
         ("seeds: [0, 3]", "seeds: []", ["spec.yaml:8", "seeds: is empty"]),
         ("steps: 7", "steps: -7", ["spec.yaml:10", "--steps"]),
         ("steps: 7", "out: here", ["spec.yaml:10", "folder of its own"]),
+        ("{weighter: single-task}", "{train: b.jsonl}", ["spec.yaml:5", "train on the same rows"]),
         ("{weighter: single-task}", "{seed: 3}", ["spec.yaml:5", "give them under seeds"]),
         ("steps: 7", "seed: 7", ["spec.yaml:10", "give them under seeds"]),
         ("lr: 1e-5", "push-to-hub: me/x", ["spec.yaml:2", "push the one you choose"]),

@@ -1,7 +1,9 @@
 """Quick controls: on real data, made once, and with the rows that runs draw."""
 
 import json
+import os
 import shutil
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -179,6 +181,26 @@ def test_results_of_earlier_versions_are_kept(tmp_path: Path) -> None:
     """What only some comparisons ask for is not written down for the others."""
     (cell, *_) = comparison(tmp_path, tmp_path, set={"factored": {"n": 2}}).leading()
     assert not {"set", "test_score"} & set(asked_of(cell.config, "frozen-mean"))
+
+
+def test_an_encoder_made_anew_in_its_folder_is_read_again(tmp_path: Path, small: Path) -> None:
+    encoder = shutil.copytree(small / "encoder", tmp_path / "encoder")
+    plan = comparison(tmp_path, small, seeds=1, model=str(encoder))
+    assert all(line.endswith("done") for line, _ in make(tmp_path, plan))
+    assert make(tmp_path, plan) == []
+    later = time.time() + 60
+    os.utime(encoder / "model.safetensors", (later, later))
+    again = [line.split("/")[1] for line, _ in make(tmp_path, plan)]
+    assert again == ["frozen-first-token", "frozen-mean"]
+
+
+def test_dev_scores_of_rows_that_were_trained_on_are_left_out(tmp_path: Path, small: Path) -> None:
+    plan = comparison(tmp_path, small, train_on_dev=True)
+    make(tmp_path, plan)
+    quick = [entry for entry in outcome(plan, tmp_path) if entry.quick]
+    assert [entry.method for entry in quick] == list(QUICK_CONTROLS)
+    assert not any(entry.dev for entry in quick)
+    assert all(entry.test for entry in quick)
 
 
 def test_rows_that_differ_are_refused(made: Made, tmp_path: Path) -> None:

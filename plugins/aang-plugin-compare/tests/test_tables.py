@@ -14,7 +14,7 @@ from aang_plugin_compare.planning import read_comparison
 from aang_plugin_compare.statistics import holm, paired_t_p, permutation_p
 from aang_plugin_compare.tables import Entry, outcome, table, write_outcome
 
-from aang_core import load_plugins
+from aang_core import ConfigError, load_plugins
 from tests.support.plugins import StorageError
 
 SPEC = """\
@@ -211,6 +211,19 @@ def test_dev_scores_are_not_compared_with_test_scores(tmp_path: Path) -> None:
     assert [line.split()[:5] for line in rows] == [["a", "other_one", "81.15", "±", "0.13"]]
     plain_best = table([plain, replace(plain, best=True)], "markdown", "plain")
     assert "| **80.15 ± 0.13** | 50.15 ± 0.13 |" in plain_best
+
+
+def test_runs_of_different_data_are_refused(tmp_path: Path) -> None:
+    """As if a file were corrected between two runs of one call."""
+    plan = comparison(tmp_path)
+    for cell in plan.cells:
+        finish(tmp_path, cell.folder, 0.5, 0.5)
+        data = {"task": "a", "notes": [], "parts": {}, "sources": {}, "digest": "old"}
+        (tmp_path / cell.folder / "data.json").write_text(json.dumps(data))
+    assert len(outcome(plan, tmp_path)) == 2
+    (tmp_path / cell.folder / "data.json").write_text(json.dumps({**data, "digest": "new"}))
+    with pytest.raises(ConfigError, match="has other data than"):
+        outcome(plan, tmp_path)
 
 
 def test_all_that_are_shown_as_the_best_are_marked(tmp_path: Path) -> None:

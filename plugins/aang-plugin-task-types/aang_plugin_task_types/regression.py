@@ -164,7 +164,7 @@ class Regression(TaskType):
         spread = float((truth - truth.mean()).square().mean())
         return {
             "spearman": _correlation(_ranks(truth), _ranks(found)),
-            "pearson": _correlation(truth, found),
+            "pearson": _correlation(_centred(truth)[0], _centred(found)[0]),
             "r2": 1 - square / spread if spread else 0.0,
             "rmse": math.sqrt(square) * self.scale,
         }
@@ -173,13 +173,13 @@ class Regression(TaskType):
         truth, found = labels.double(), logits.squeeze(-1).double()
         share = counts / counts.sum(dim=1, keepdim=True)
         square = share @ (truth - found).square()
-        centred = truth - truth.mean()
+        centred, unit = _centred(truth)
         spread = share @ centred.square() - (share @ centred).square()
         # If one row is drawn many times, rounding leaves a little.
-        r2 = torch.where(spread > 1e-12, 1 - square / spread.clamp(min=1e-12), 0.0)
+        r2 = torch.where(spread > 1e-12, 1 - square / unit**2 / spread.clamp(min=1e-12), 0.0)
         return {
             "spearman": _correlations(_ranks_in(truth, counts), _ranks_in(found, counts), share),
-            "pearson": _correlations(truth, found, share),
+            "pearson": _correlations(centred, _centred(found)[0], share),
             "r2": r2,
             "rmse": square.sqrt() * self.scale,
         }
@@ -247,6 +247,17 @@ def _ranks(values: Tensor) -> Tensor:
     last = sizes.cumsum(0).double()
     means: Tensor = last - (sizes - 1) / 2
     return means.index_select(0, group)
+
+
+def _centred(values: Tensor) -> tuple[Tensor, float]:
+    """The values around their mean, the largest 1 or -1, and their unit; 0 if they are alike.
+
+    They may be in any unit, and rounding leaves a little of values that are all alike.
+    """
+    centred = values - values.mean()
+    unit = float(centred.abs().max())
+    alike = unit <= 1e-12 * float(values.abs().max())
+    return (torch.zeros_like(values), 1.0) if alike else (centred / unit, unit)
 
 
 def _correlation(one: Tensor, other: Tensor) -> float:

@@ -10,13 +10,15 @@ from threading import Event, RLock
 
 from aang.config import recorded_config
 from aang.runs import DevScores, Result, read_lines, read_part
+from aang.runs.files import part_if_there
+from aang.runs.schema import DataStatistics
 from aang.task_types import Metric
 from aang_plugin_compare.cells import Job
 from aang_plugin_compare.run_folders import remove_checkpoints
 from aang_plugin_compare.runner import Runs, wait_for
 from optuna.trial import Trial
 
-from aang_core import AangError, DataError
+from aang_core import AangError, ConfigError, DataError
 from aang_plugin_tune.search import Search
 from aang_plugin_tune.study import Study, Tried, all_failed, trial_folder
 
@@ -100,6 +102,7 @@ class Searcher:
         self._left: list[int] = []
         self._most: float = 0
         self._end = math.inf
+        self._data = ""
 
     def run(self, *, runs: float, seconds: float) -> None:
         """Run trials; those that an earlier process has not finished come first.
@@ -112,7 +115,7 @@ class Searcher:
             seconds: how many seconds the search may take, including those of earlier processes.
 
         Raises:
-            ConfigError: the first runs have all failed.
+            ConfigError: the first runs have all failed, or the data has changed between two runs.
         """
         begin = time.monotonic()
         self._most = runs
@@ -189,9 +192,21 @@ class Searcher:
         if self._look(watch):
             self._tell(trial, None)
         elif (folder / "result.json").is_file():
+            self._refuse_other_data(folder)
             self._tell(trial, read_part(Result, folder).metric.dev)
         elif not self._is_over:
             self._tell(trial, failure or f"Error: {folder} has no result")
+
+    def _refuse_other_data(self, folder: Path) -> None:
+        """Raise ConfigError if a file of the data was changed between the runs of the search."""
+        data = part_if_there(DataStatistics, folder)
+        with self._lock:
+            if data is not None and data.digest != (self._data or data.digest):
+                raise ConfigError(
+                    f"{folder}: the data has changed since the runs before it, whose scores do not "
+                    "compare with its own. Give another folder with --out"
+                )
+            self._data = data.digest if data is not None else self._data
 
     def _trained(self, job: Job, watch: Watch) -> str | None:
         """Train the run until it ends, is pruned or the search is over; returns why it failed."""

@@ -178,6 +178,21 @@ def test_several_at_once(registry: Registry, tmp_path: Path) -> None:
     assert not any(t.state in ("failed", "unfinished") for t in trials)
 
 
+def test_data_that_changes_between_two_runs_ends_it(registry: Registry, tmp_path: Path) -> None:
+    class Changing(FormulaLauncher):
+        def train(self, order: Order) -> str | None:
+            ended = super().train(order)
+            if len(self.trained) == 3:
+                path = order.folder / "data.json"
+                path.write_text(json.dumps({**json.loads(path.read_text()), "digest": "other"}))
+            return ended
+
+    with pytest.raises(ConfigError, match="the data has changed since the runs before it"):
+        searched(tmp_path, search_over(registry, lr="1e-6..1e-1:log"), Changing())
+    trials = searched(tmp_path / "again", search_over(registry, lr="1e-6..1e-1:log"), runs=3)
+    assert len(trials) == 3
+
+
 def test_failures_are_told_and_do_not_stop_it(registry: Registry, tmp_path: Path) -> None:
     search = search_over(registry, lr="1e-4,1e-3,1.0")
     trials = searched(tmp_path, search, sampler="grid")

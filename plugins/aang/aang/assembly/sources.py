@@ -247,9 +247,7 @@ def _read(
 ) -> TaskWithTexts:
     """The end task, and where its in-domain and out-of-domain texts are."""
     domain = tuple(
-        _domain_copy(in_memory[Path(place)])
-        if Path(place) in in_memory
-        else Path(place)
+        _domain_copy(in_memory[Path(place)]) if Path(place) in in_memory else Path(place)
         for place in config.domain
     )
     other = tuple(Path(place) for place in config.out_of_domain)

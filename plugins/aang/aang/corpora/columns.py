@@ -101,7 +101,7 @@ class Columns:
 
 
 def _is_quoted_as_csv(value: object) -> bool:
-    """Whether a text is written as CSV writes one with quotes: in quotes, with those inside doubled.
+    """Whether a text is written as CSV writes quotes: all of it in quotes, those inside doubled.
 
     pandas writes TSV so, too, where AANG takes quotes for a part of the text.
     """

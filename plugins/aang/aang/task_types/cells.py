@@ -142,13 +142,15 @@ def _as_text(cell: Cell) -> str:
 
 
 def without_zeros(name: str) -> str:
-    """The name ``"1"`` for ``"1.0"``, and any other name as it is.
+    """The name ``"1"`` for ``"1.0"``, ``"0"`` for ``"-0.0"``, and any other name as it is.
 
     CSV and Parquet written from a column that once had nulls hold 1 as 1.0, and the same class or
     group must not become two.
     """
     integral = _INTEGRAL.fullmatch(name)
-    return integral[1] if integral else name
+    if integral is None:
+        return name
+    return "0" if integral[1] == "-0" else integral[1]  # rounding makes -0.0 of -0.3
 
 
 def spells_missing(name: str) -> bool:
