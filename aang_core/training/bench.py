@@ -275,6 +275,7 @@ class TrainingBench:
                 "names of tasks of this run, each once"
             )
         self._train_mode()
+        self.last = None  # of a step that is left out, nothing is recorded
         even = dict.fromkeys([self.end_task, *names], 1.0)
         rows = partial(self._rows, even, self.settings.rows, frozenset(), remember=self.remembers)
         made = self._runner.gradients(rows, names, self.optimization, self.steps + 1)

@@ -110,7 +110,8 @@ class LossMeans:
     """The mean of each task's training loss over the steps that included the task.
 
     A step's loss of a task is the mean over the targets of its rows, before the update and without
-    the task's coefficient. Steps that were skipped do not count.
+    the task's coefficient. Steps that were skipped do not count, nor does a loss of exactly zero,
+    which is that of rows without targets.
 
     Examples:
         >>> losses = LossMeans()
@@ -128,7 +129,7 @@ class LossMeans:
         """Include the losses of one step, by task."""
         for name, loss in losses.items():
             self._sums[name] = self._sums.get(name, 0.0) + loss
-            self._steps[name] = self._steps.get(name, 0) + 1
+            self._steps[name] = self._steps.get(name, 0) + (loss != 0)
 
     def include(self, other: "LossMeans") -> None:
         """Include all steps of ``other``."""
@@ -138,7 +139,7 @@ class LossMeans:
 
     def means(self) -> dict[str, float]:
         """The mean loss of each task that any step included."""
-        return {name: total / self._steps[name] for name, total in self._sums.items()}
+        return {name: total / max(1, self._steps[name]) for name, total in self._sums.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """The sums and the numbers of steps, as values that JSON can hold."""

@@ -345,7 +345,7 @@ def rows_together(
         if rides(task, end_task):
             needs.append((budget.end_task, task.name))
         elif task.couples_rows:
-            needs.append((budget.auxiliary, task.name))
+            needs.append((max(2 * task.views, budget.auxiliary), task.name))
     rows, name = max(needs, key=lambda need: need[0])
     if budget.at_once is not None and rows > budget.at_once:
         raise ConfigError(
@@ -372,7 +372,8 @@ def draw_segments(
     than may go through the body at once, each objective makes its own passes over the same rows.
     Shares count rows of the body: an objective with two views draws half as many. A task that
     compares its rows gets an equal share whatever its coefficient, because its loss depends on how
-    many there are: with one, there is nothing to learn.
+    many there are, and at least two rows, even beyond the budget: with one, there is nothing to
+    learn.
 
     Args:
         draws: source of the rows.
@@ -397,7 +398,7 @@ def draw_segments(
     if not others:
         return end, []
     equal = max(1, budget.auxiliary // len(others))
-    shares = {task.name: equal for task in others if task.couples_rows}
+    shares = {task.name: max(2 * task.views, equal) for task in others if task.couples_rows}
     apart = {task.name: coefficients[task.name] for task in others if task.name not in shares}
     if apart:
         shares |= share_rows(budget.auxiliary - sum(shares.values()), apart)

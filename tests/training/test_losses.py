@@ -122,6 +122,14 @@ def test_means_go_on_from_a_saved_state() -> None:
     assert after.means() == {"end": 3.0, "a": 5.0}
 
 
+def test_steps_without_targets_have_no_loss() -> None:
+    """A text of ten tokens often has none selected, which is no loss of zero."""
+    losses = LossMeans()
+    for loss in (2.0, 0.0, 4.0):
+        losses.add({"a": loss, "b": 0.0})
+    assert losses.means() == {"a": 3.0, "b": 0.0}
+
+
 def test_a_skipped_step_has_no_loss(options: dict[str, Any]) -> None:
     _, assembly, trainer, _, records = build(options, steps=3, eval_every=1, on_nan="skip")
     own, calls = assembly.end_task.losses, []

@@ -154,3 +154,17 @@ def test_the_demo(tmp_path: Path, aang: Aang) -> None:
     assert done.status == 0, done.err
     assert "plain fine-tuning" not in done.out
     assert read(tmp_path / "run", "train_rows.json")["of"] == 200
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"), [(12, "leaves 4 to fit the dev head to"), (8, "leaves none to fit"), (16, "")]
+)
+def test_few_rows_beside_those_of_a_step_are_told(
+    aang: Aang, train_options: list[object], tmp_path: Path, rows: int, said: str
+) -> None:
+    """The dev head is fitted to the others."""
+    options = ("--train-rows", rows, "--space", "x+y+z", "--weighter", "factored", "--dry-run")
+    done = aang("train", *train_options, *options, "--out", tmp_path / "run")
+    assert done.status == 0, done.err
+    told = [line for line in done.err.splitlines() if "the dev head" in line]
+    assert [said in line for line in told] == [True] * bool(said)

@@ -67,8 +67,14 @@ class Uncertainty(StepwiseWeighter):
         return self._inverse_variances([self._end_task, *sampled])
 
     def observe(self, sampled: Sequence[str], signals: StepSignals) -> None:
-        """Take one step of gradient descent on the s_k of the tasks in the step."""
+        """Take one step of gradient descent on the s_k of the tasks in the step.
+
+        A loss of zero, as of rows without targets, says nothing about a variance, and would in the
+        end give its task all of the weight.
+        """
         for name, loss in signals.loss.items():
+            if loss <= 0:
+                continue
             s = self._logs[name]
             moved = s + self._lr * (math.exp(-s) * loss - 0.5)
             self._logs[name] = min(max(moved, -LIMIT), LIMIT)

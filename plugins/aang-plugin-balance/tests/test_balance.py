@@ -65,9 +65,16 @@ def test_the_variance_settles_at_twice_the_loss() -> None:
 def test_huge_and_vanishing_losses_leave_finite_variances() -> None:
     weighter = Uncertainty(END, THREE[:1], lr=10.0)
     for _ in range(10):
-        weighter.observe(["a"], losses(end=0.0, a=1e30))
+        weighter.observe(["a"], losses(end=1e-30, a=1e30))
     assert weighter.record()["log_variances"] == {"end": -LIMIT, "a": LIMIT}
     assert sum(weighter.weights().values()) == pytest.approx(1.0)
+
+
+def test_a_loss_without_targets_says_nothing_about_a_variance() -> None:
+    """Otherwise an objective that has none for long would get all of the weight."""
+    weighter = Uncertainty(END, THREE[:1], lr=0.5)
+    weighter.observe(["a"], losses(end=1.0, a=0.0))
+    assert weighter.record()["log_variances"] == {"end": 0.25, "a": 0.0}
 
 
 def test_gradnorm_by_hand() -> None:

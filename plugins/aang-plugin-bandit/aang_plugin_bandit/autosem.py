@@ -34,7 +34,7 @@ class AutoSem(ScoredRounds):
         k: steps per round.
         decay: γ; the authors' code has 0.3, which remembers about three rounds. Use less for dozens
             of objectives.
-        prior: α_0 = β_0; 1 is the uniform distribution.
+        prior: α_0 = β_0, at least 0.1; 1 is the uniform distribution.
         end_task_weight: λ_e in the rounds of other tasks; 0 as published.
         dev_rows: number of dev rows that the reward is measured on; None for all.
 
@@ -67,7 +67,7 @@ class AutoSem(ScoredRounds):
         )
         self._arms = BetaArms(
             [end_task.name, *(card.name for card in auxiliaries)],
-            prior=number_option("weighter option prior", prior, low=0, above_low=True),
+            prior=number_option("weighter option prior", prior, low=0.1),
             decay=number_option("weighter option decay", decay, low=0, high=1),
         )
 

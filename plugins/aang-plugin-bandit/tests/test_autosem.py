@@ -30,7 +30,7 @@ def test_it_keeps_the_contract(intervals: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("aang_plugin_bandit.beta_arms.GRID", intervals)
     check_weighter(AutoSem)
     check_weighter(lambda end, others: AutoSem(end, others, k=1, decay=0.0, end_task_weight=0.5))
-    check_weighter(lambda end, others: AutoSem(end, others, decay=1.0, prior=0.01, dev_rows=None))
+    check_weighter(lambda end, others: AutoSem(end, others, decay=1.0, prior=0.1, dev_rows=None))
 
 
 def test_a_round_trains_one_task_for_k_steps_and_measures_nothing() -> None:
@@ -93,7 +93,7 @@ def test_divergence_is_told() -> None:
     [
         *({"k": value} for value in (0, -1, 2.0, "3", True, None)),
         *({"decay": value} for value in (-0.1, 1.1, math.nan)),
-        *({"prior": value} for value in (0, -1, math.inf)),
+        *({"prior": value} for value in (0.05, -1, math.inf)),
         *({"end_task_weight": value} for value in (-0.1, 1, "half")),
         *({"dev_rows": value} for value in (0, 2.5, True)),
     ],

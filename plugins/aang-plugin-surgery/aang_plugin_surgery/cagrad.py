@@ -56,6 +56,7 @@ class CAGrad(Weighter):
         self._dual: dict[str, float] = {}
 
     def round(self, bench: Workbench) -> None:
+        self._dual = {}
         names = [bench.end_task, *bench.sample(self._sample_size)]
         gradients = bench.gradients(names)
         if gradients is None:

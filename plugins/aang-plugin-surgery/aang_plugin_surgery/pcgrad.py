@@ -48,6 +48,7 @@ class PCGrad(Weighter):
         self._conflicts: float | None = None
 
     def round(self, bench: Workbench) -> None:
+        self._conflicts = None
         gradients = bench.gradients([bench.end_task, *bench.sample(self._sample_size)])
         if gradients is None:
             return

@@ -30,6 +30,7 @@ from aang_core.gradients.passes import Precision
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins.registry import Registry
 from aang_core.tasks.processes import Processes
+from aang_core.tasks.workbench import AGAINST_DEV
 
 
 def check(
@@ -119,8 +120,9 @@ def prepare(sources: Sources, during: During) -> tuple[Assembly, ReadReport, Dat
             f"--max-length {asked} is more than the encoder's {most} tokens, which hold"
         )
     heads = [model.heads.language_model() for _ in sources.plan.pretraining]
-    untaught = untaught_heads(assembly, heads or [task.head for task in assembly.auxiliaries])
-    for sentence in filter(None, (*sentences, untaught, *report.lines())):
+    heads = heads or [task.head for task in assembly.auxiliaries]
+    sentences += [untaught_heads(assembly, heads), few_other_rows(assembly)]
+    for sentence in filter(None, (*sentences, *report.lines())):
         during.say(sentence)
     return assembly, report, statistics
 
@@ -147,6 +149,27 @@ def dry_run(sources: Sources, *, say: Callable[[str], None] = lambda sentence: N
         trainer = build_trainer(assembly, device, processes=processes)
         expected = measure(trainer, lambda: outcome.peak_memory_bytes(device))
     return summaries[0].model_copy(update={"expected": expected})
+
+
+def few_other_rows(assembly: Assembly) -> str | None:
+    """A sentence if a step takes most training rows, so that few are left to fit the dev head to.
+
+    Cosines with a dev head that was fitted to the step's own rows are negative.
+    """
+    config, rows = assembly.config, len(assembly.end_task)
+    left = rows - config.batch_size
+    measured = assembly.weighter.signals & AGAINST_DEV
+    if not measured or config.dev_head != "remembered" or left >= config.batch_size:
+        return None
+    found = (
+        f"leaves {left} to fit the dev head to, so the signals are noisy"
+        if left > 0
+        else "leaves none to fit the dev head to but its own, which makes cosines negative"
+    )
+    return (
+        f"a step takes {min(rows, config.batch_size)} of the {rows} training rows, which {found}; "
+        "a smaller --batch-size leaves more"
+    )
 
 
 def untaught_heads(assembly: Assembly, heads: Sequence[nn.Module]) -> str | None:
