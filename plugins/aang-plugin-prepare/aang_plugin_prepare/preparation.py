@@ -108,7 +108,7 @@ def prepare_encoder(
         _record_beginning(folder, config, files, resume, report)
         with trained_encoder(
             model.body.to(device),
-            EncoderRows(task, task, replace(task, rows=text.held_out)),
+            EncoderRows(task, replace(task, rows=text.held_out)),
             alone,
             encoder_settings(config, config),
             checkpoints_in(folder, ".", config, during),

@@ -55,6 +55,7 @@ class ObjectiveTask(Task):
         couples_rows: whether the loss of a row depends on other rows of the batch, because the
             output says so or because each row has several views.
         of_step: whether its rows are those that the end task trains on in the step.
+        part: int64 indices of the rows that it has; None for all.
     """
 
     name: str
@@ -70,10 +71,11 @@ class ObjectiveTask(Task):
     shown: Sequence[View] = ("corrupted",)
     couples_rows: bool = False
     of_step: bool = False
+    part: Tensor | None = None
 
     @property
     def lengths(self) -> Tensor:
-        return self.rows.lengths
+        return self.rows.lengths if self.part is None else self.rows.lengths[self.part]
 
     @property
     def views(self) -> int:
@@ -97,9 +99,10 @@ class ObjectiveTask(Task):
         return "/".join([*stages, *self.shown])
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.rows) if self.part is None else len(self.part)
 
     def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
+        rows = rows if self.part is None else self.part[rows]
         padded = self.rows.rows(rows.repeat(self.views))
         changed, corrupted = self._changed(padded, generator)
         inputs = encoder_inputs(changed, corrupted.sees)

@@ -38,7 +38,7 @@ from aang_core.gradients.passes import Passes
 from aang_core.plugins.primitive import Primitive
 from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import Processes
-from aang_core.tasks.task import Batch, RowLosses, Task
+from aang_core.tasks.task import RowLosses
 from aang_core.training.bench import RunTasks
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.trainer import Schedule, Watching
@@ -52,17 +52,10 @@ EVALUATED_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class EncoderRows:
-    """The rows of an objective that an encoder is trained and evaluated on.
+    """An objective on the rows that an encoder is trained on, and on those that are held out."""
 
-    Attributes:
-        task: the objective.
-        train: the rows to train on.
-        held_out: the rows to evaluate on.
-    """
-
-    task: ObjectiveTask
-    train: "ObjectiveTask | RowSubset"
-    held_out: "ObjectiveTask | RowSubset"
+    train: ObjectiveTask
+    held_out: ObjectiveTask
 
 
 def encoder_settings(
@@ -120,7 +113,7 @@ def trained_encoder(
     Raises:
         Interrupted: somebody asked to stop; a checkpoint has been written.
     """
-    task = rows.task
+    task = rows.train
     task.head.to(next(body.parameters()).device)
     passes = Passes(body, settings.engine.precision)
 
@@ -165,14 +158,13 @@ def held_out_scores(passes: Passes, rows: EncoderRows, *, seed: int) -> Mapping[
     generator = torch.Generator().manual_seed(seed)
     parts: list[RowLosses] = []
     hits: list[Tensor] = []
-    output = rows.task.output
     for indices in torch.argsort(task.lengths, stable=True).split(EVALUATED_AT_ONCE):
         batch = task.batch(indices, generator).to(device)
         features = passes.features(batch)
         losses = passes.losses(task, task.head, features, batch)
         parts.append(RowLosses(losses.sums.float(), losses.counts))
         with passes.autocast():
-            right = output.hits(task.head, features, batch.targets)
+            right = task.output.hits(task.head, features, batch.targets)
         if right is not None:
             hits.append(right)
     pooled = RowLosses.pool(parts)
@@ -180,33 +172,6 @@ def held_out_scores(passes: Passes, rows: EncoderRows, *, seed: int) -> Mapping[
     if hits:
         found[ACCURACY] = float(torch.cat(hits).sum() / pooled.counts.sum().clamp(min=1))
     return found
-
-
-class RowSubset(Task):
-    """Some rows of a task as a task of their own, with the same name and head.
-
-    Args:
-        task: the full task.
-        rows: int64 indices of its rows.
-    """
-
-    def __init__(self, task: ObjectiveTask, rows: Tensor) -> None:
-        self.name, self.head, self.factors = task.name, task.head, task.factors
-        self._task = task
-        self._rows = rows
-
-    @property
-    def lengths(self) -> Tensor:
-        return self._task.lengths[self._rows]
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def batch(self, rows: Tensor, generator: torch.Generator) -> Batch:
-        return self._task.batch(self._rows[rows], generator)
-
-    def losses(self, head: nn.Module, features: Tensor, targets: Mapping[str, Tensor]) -> RowLosses:
-        return self._task.losses(head, features, targets)
 
 
 def ready(
@@ -222,7 +187,7 @@ def ready(
     """
     rows = reader.source(stage.objective.data, stage.settings.batch_size, {})
     task = make_task(rows, stage.objective, model, sources.config.set)
-    return EncoderRows(task, *_hold_out(task, sources.config.seed))
+    return _hold_out(task, sources.config.seed)
 
 
 def pretrain(
@@ -271,7 +236,7 @@ def pretrain(
         processes=during.processes,
     ) as trained:
         folder.write_folder(
-            f"{place}/model", lambda to: model.save_language_model(to, rows.task.head)
+            f"{place}/model", lambda to: model.save_language_model(to, rows.train.head)
         )
         result = StageResult.without_empty(
             objective=stage.objective.name,
@@ -294,9 +259,7 @@ def _got_worse(stage: str, before: float, after: float) -> str:
     )
 
 
-def _hold_out(
-    task: ObjectiveTask, seed: int
-) -> tuple[ObjectiveTask | RowSubset, ObjectiveTask | RowSubset]:
+def _hold_out(task: ObjectiveTask, seed: int) -> EncoderRows:
     """Split the rows, by ``seed``, into rows to train on and held-out rows.
 
     The held-out texts of a stream come from its first block; training starts after that block and
@@ -309,6 +272,6 @@ def _hold_out(
         raise DataError(f"{task.name}: pre-training needs two texts at least; there is {len(task)}")
     if isinstance(task.rows, StreamRows):
         aside = task.rows.set_aside(lambda count: hold_out_of(count, seed)[0])
-        return task, replace(task, rows=aside)
+        return EncoderRows(task, replace(task, rows=aside))
     held_out, others = hold_out_of(len(task), seed)
-    return RowSubset(task, others), RowSubset(task, held_out)
+    return EncoderRows(replace(task, part=others), replace(task, part=held_out))
