@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,9 +22,10 @@ from aang_core.tasks.workbench import (
     Signal,
     StepSignals,
     Update,
+    mean_signals,
 )
 from aang_core.training.model_state import FrozenPart, ModelState
-from aang_core.training.numbers import LossMeans, NumberPolicy, OnNan, SignalMean
+from aang_core.training.numbers import LossMeans, NumberPolicy, OnNan
 from aang_core.training.optimization import Optimization
 from aang_core.training.rows import Draws, RowBudget, RowStream, draw_segments, rows_together
 from aang_core.training.step import Rows, StepResult, StepRunner
@@ -169,7 +170,7 @@ class TrainingBench:
         self.last: StepRecord | None = None
         self.losses = LossMeans()
         self._normalised = normalised
-        self._held_signals = SignalMean(settings.weights_every)
+        self._held_signals: list[StepSignals] = []
         self._scale = engine.scale
         budget = settings.rows
         orders = {END_TASK: tasks.end_task, DEV: tasks.dev}
@@ -257,7 +258,13 @@ class TrainingBench:
         self._train_mode()
         measured = self._optimize(rows, measures, self.optimization)
         self.last = StepRecord(_mean(draws), measured)
-        return self._held_signals.add(measured)
+        if measured is None:
+            return None
+        # AANG's code measures at every step and moves the weights by the mean of three of them.
+        held = [*self._held_signals, measured]
+        enough = len(held) >= self.settings.weights_every
+        self._held_signals = [] if enough else held
+        return mean_signals(held) if enough else None
 
     def gradients(self, names: Sequence[str]) -> Sequence[ParameterUpdate] | None:
         """See `Workbench.gradients`.
@@ -405,7 +412,7 @@ class TrainingBench:
             "numbers": self.numbers.state_dict(),
             "scale": self._scale.state_dict(),
             "streams": {name: stream.state_dict() for name, stream in self.tasks.streams.items()},
-            "held_signals": self._held_signals.state_dict(),
+            "held_signals": [asdict(signals) for signals in self._held_signals],
             **self._model.state_dict(),
             "rows_at_once": self.rows_at_once,
         }
@@ -430,7 +437,7 @@ class TrainingBench:
         self._scale.load_state_dict(state["scale"])
         for name, stream in self.tasks.streams.items():
             stream.load_state_dict(state["streams"][name])
-        self._held_signals.load_state_dict(state["held_signals"])
+        self._held_signals = [StepSignals(**signals) for signals in state["held_signals"]]
 
     @property
     def stream_digests(self) -> dict[str, str]:

@@ -131,11 +131,11 @@ class ModelState:
                     yield f"{module_name}|{name}", tensor
 
 
-def buffers_of(modules: Iterable[nn.Module]) -> Iterator[tuple[Place, Tensor]]:
-    """Every buffer of the modules, once if they share modules."""
+def buffers_of(modules: Iterable[nn.Module]) -> Iterator[Place]:
+    """The place of every buffer of the modules, once if they share modules."""
     for owner in dict.fromkeys(part for module in modules for part in module.modules()):
-        for name, buffer in owner.named_buffers(recurse=False):
-            yield (owner, name), buffer
+        for name, _ in owner.named_buffers(recurse=False):
+            yield owner, name
 
 
 def saved_places(modules: Iterable[nn.Module]) -> list[Place]:
@@ -146,7 +146,7 @@ def saved_places(modules: Iterable[nn.Module]) -> list[Place]:
     """
     return [
         (owner, name)
-        for (owner, name), _ in buffers_of(modules)
+        for owner, name in buffers_of(modules)
         if name not in owner._non_persistent_buffers_set
     ]
 

@@ -3,12 +3,10 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Literal
 
 from aang_core.errors import NumericalError
 from aang_core.gradients.ledger import GradientStatistics
-from aang_core.tasks.workbench import StepSignals, mean_signals
 
 OnNan = Literal["stop", "skip"]
 
@@ -148,36 +146,3 @@ class LossMeans:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore a saved state."""
         self._sums, self._steps = dict(state["sums"]), dict(state["steps"])
-
-
-class SignalMean:
-    """Collects signals and returns their mean every ``every`` measured steps.
-
-    AANG's released code measures at every step and updates the weights every third step, with the
-    mean of the three (``step_meta_every``).
-
-    Args:
-        every: number of measured steps to average over.
-    """
-
-    def __init__(self, every: int) -> None:
-        self._every = every
-        self._held: list[StepSignals] = []
-
-    def add(self, measured: StepSignals | None) -> StepSignals | None:
-        """Add a step's signals and return the mean once there are enough, else None."""
-        if measured is None:
-            return None
-        self._held.append(measured)
-        if len(self._held) < self._every:
-            return None
-        held, self._held = self._held, []
-        return mean_signals(held)
-
-    def state_dict(self) -> list[dict[str, Any]]:
-        """The signals collected so far, as values that JSON can hold."""
-        return [asdict(signals) for signals in self._held]
-
-    def load_state_dict(self, state: Sequence[Mapping[str, Any]]) -> None:
-        """Restore saved signals."""
-        self._held = [StepSignals(**signals) for signals in state]

@@ -14,6 +14,7 @@ from torch.optim import SGD, AdamW, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from aang_core.errors import ConfigError
+from aang_core.gradients.passes import trained
 from aang_core.plugins.primitive import number_option
 
 _OF_SCHEDULE = ("last_epoch", "_step_count", "base_lrs", "_last_lr")
@@ -102,10 +103,18 @@ class Optimization:
     ) -> None:
         self.settings = settings
         self.steps = steps
-        groups = _parameter_groups(body, heads, settings)
+        self.of_body = trained(body)
+        of_heads = trained(body, *heads)[len(self.of_body) :]
+        decay = settings.head_weight_decay
+        groups = [
+            *_groups(self.of_body, settings.lr, settings.weight_decay),
+            *_groups(of_heads, settings.head_lr, settings.weight_decay if decay is None else decay),
+        ]
         self.parameters = [p for group in groups for p in group["params"]]
-        self.of_body = [p for p in dict.fromkeys(body.parameters()) if p.requires_grad]
-        self._parts = _parts_to_clip(body, self.parameters, settings)
+        # All together, or the body's and the heads' apart.
+        inside = set(self.of_body)
+        apart = [[p for p in self.parameters if (p in inside) == own] for own in (True, False)]
+        self._parts = [p for p in apart if p] if settings.clip_apart else [self.parameters]
         self.optimizer = _optimizer(groups, settings)
 
         def timed(step: int) -> float:
@@ -197,41 +206,10 @@ def _factor(share: float, settings: OptimizerSettings) -> float:
     return 1.0 if settings.schedule == "constant" else (1 - share) / (1 - warmup)
 
 
-def _parts_to_clip(
-    body: nn.Module, parameters: Sequence[nn.Parameter], settings: OptimizerSettings
-) -> list[list[nn.Parameter]]:
-    """All parameters together, or the body's and the heads' apart."""
-    if not settings.clip_apart:
-        return [list(parameters)]
-    of_body = set(body.parameters())
-    parts = [[p for p in parameters if (p in of_body) == inside] for inside in (True, False)]
-    return [part for part in parts if part]
-
-
 def _optimizer(groups: list[dict[str, Any]], settings: OptimizerSettings) -> Optimizer:
     if settings.optimizer == "sgd":
         return SGD(groups, momentum=settings.momentum)
     return AdamW(groups, betas=settings.betas, eps=settings.eps, fused=True)
-
-
-def _parameter_groups(
-    body: nn.Module, heads: Iterable[nn.Module], settings: OptimizerSettings
-) -> list[dict[str, Any]]:
-    """Every trained parameter once: the body's at ``lr``, the others at ``head_lr``."""
-    of_body = dict.fromkeys(p for p in body.parameters() if p.requires_grad)
-    of_heads = dict.fromkeys(
-        p for head in heads for p in head.parameters() if p.requires_grad and p not in of_body
-    )
-    return [
-        *_groups(list(of_body), settings.lr, settings.weight_decay),
-        *_groups(
-            list(of_heads),
-            settings.head_lr,
-            settings.weight_decay
-            if settings.head_weight_decay is None
-            else settings.head_weight_decay,
-        ),
-    ]
 
 
 def _groups(

@@ -17,12 +17,11 @@ from torch import Tensor, nn
 
 from aang_core.errors import OutOfMemoryError
 from aang_core.gradients.engine import GradientEngine
-from aang_core.gradients.ledger import GradientStatistics
 from aang_core.gradients.segments import Segment, members_of
 from aang_core.tasks.task import Batch
 from aang_core.tasks.workbench import Signal, StepSignals, mean_signals
 from aang_core.training.model_state import KeptBuffers, saved_places
-from aang_core.training.numbers import problem_of
+from aang_core.training.numbers import LossMeans, problem_of
 from aang_core.training.optimization import Optimization
 from aang_core.training.rows import Draws
 from aang_core.training.updates import ParameterUpdate, gradients_of_each
@@ -120,15 +119,11 @@ class StepRunner:
         for parameter, gradient in mean.items():
             parameter.grad = gradient
         training.clip()
-        losses: dict[str, list[float]] = {}
+        losses = LossMeans()
         for result in results:
-            for name, loss in result.losses.items():
-                losses.setdefault(name, []).append(loss)
+            losses.add(result.losses)
         measured = [result.signals for result in results if result.signals is not None]
-        return StepResult(
-            {name: sum(of_task) / len(of_task) for name, of_task in losses.items()},
-            signals=mean_signals(measured) if measured else None,
-        )
+        return StepResult(losses.means(), signals=mean_signals(measured) if measured else None)
 
     def gradients(
         self, rows: Callable[[], Rows], names: Sequence[str], training: Optimization, step: int
@@ -173,8 +168,16 @@ class StepRunner:
         losses = {member.task.name: numbers[i] for i, member in enumerate(members)}
         values = numbers[len(members) + 1 :]
         problem = problem_of(losses, numbers[len(members)], statistics, values)
-        weights = [member.coefficient for member in members[:-1]]
-        signals = _signals(measures, losses, weights, statistics, values) if measures else None
+        if not measures:
+            return StepResult(losses, problem)
+        signals = StepSignals({}, {}, {}, {}, None)
+        if statistics is not None:
+            signals = statistics.selected(values, measures)
+        if "loss" in measures:
+            weights = [member.coefficient for member in members[:-1]]
+            weighted = [w * loss for w, loss in zip(weights, losses.values(), strict=False)]
+            mean = math.fsum(weighted) / (math.fsum(weights) or 1.0)
+            signals = replace(signals, auxiliary={**signals.auxiliary, "loss": mean}, loss=losses)
         return StepResult(losses, problem, signals)
 
     def _until_it_succeeds(
@@ -274,32 +277,6 @@ class StepRunner:
             "now on",
             *(step, reason, now // 2),
         )
-
-
-def _signals(
-    measures: frozenset[Signal],
-    losses: Mapping[str, float],
-    weights: Sequence[float],
-    statistics: GradientStatistics | None,
-    values: Sequence[float],
-) -> StepSignals:
-    """The signals that a step measures.
-
-    Args:
-        measures: which ones.
-        losses: of every task, by name; the end task is last.
-        weights: coefficients of the losses of all tasks but the last.
-        statistics: of the gradients; None if no signal needs them.
-        values: the numbers of ``statistics``, on the host.
-    """
-    signals = StepSignals({}, {}, {}, {}, None)
-    if statistics is not None:
-        signals = statistics.selected(values, measures)
-    if "loss" not in measures:
-        return signals
-    weighted = [w * loss for w, loss in zip(weights, losses.values(), strict=False)]
-    mean = math.fsum(weighted) / (math.fsum(weights) or 1.0)
-    return replace(signals, auxiliary={**signals.auxiliary, "loss": mean}, loss=losses)
 
 
 def is_out_of_memory(error: BaseException) -> bool:

@@ -29,7 +29,7 @@ class Snapshot:
 
     def __init__(self, parameters: Iterable[nn.Parameter], modules: Iterable[nn.Module]) -> None:
         self._values = {p: p.detach().clone() for p in parameters}
-        self._buffers = KeptBuffers(place for place, _ in buffers_of(modules))
+        self._buffers = KeptBuffers(buffers_of(modules))
 
     @torch.no_grad()
     def restore(self) -> None:

@@ -129,28 +129,6 @@ def surely_finite(updates: Sequence[ParameterUpdate], *lists: Sequence[float]) -
     )
 
 
-def combined(
-    updates: Sequence[ParameterUpdate],
-    coefficients: Sequence[float],
-    of_heads: Sequence[float],
-    body: Iterable[nn.Parameter],
-) -> dict[nn.Parameter, Tensor]:
-    """Σ c_t δ_t of every parameter that an update has.
-
-    Args:
-        updates: the δ_t.
-        coefficients: c_t for the body's parameters.
-        of_heads: c_t for all other parameters.
-        body: the body's parameters.
-    """
-    shared = set(body)
-    total: dict[nn.Parameter, Tensor] = {}
-    for parameter in dict.fromkeys(p for update in updates for p in update.deltas):
-        factors = coefficients if parameter in shared else of_heads
-        total[parameter] = moved(torch.zeros_like(parameter), parameter, updates, factors)
-    return total
-
-
 def gradients_of_each(
     body: nn.Module,
     engine: GradientEngine,
@@ -235,9 +213,10 @@ def leave_sum(
     Returns:
         Whether the sum is finite.
     """
-    total = combined(updates, coefficients, of_heads, training.of_body)
-    for parameter, gradient in total.items():
-        parameter.grad = gradient
+    of_body = set(training.of_body)
+    for parameter in dict.fromkeys(p for update in updates for p in update.deltas):
+        factors = coefficients if parameter in of_body else of_heads
+        parameter.grad = moved(torch.zeros_like(parameter), parameter, updates, factors)
     norm = training.clip()
     # If the norms that the host knows already decide it, it need not wait for this one.
     return surely_finite(updates, coefficients, of_heads) or bool(norm.isfinite())

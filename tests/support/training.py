@@ -13,7 +13,7 @@ from aang_core.training.bench import RunTasks, StepSettings, TrainingBench
 from aang_core.training.checkpoint import Checkpointer, load_checkpoint, save_checkpoint
 from aang_core.training.interruption import Interrupted, Interruption
 from aang_core.training.model_state import FrozenPart, ModelState
-from aang_core.training.numbers import LossMeans, SignalMean, problem_of
+from aang_core.training.numbers import LossMeans, problem_of
 from aang_core.training.optimization import Optimization
 from aang_core.training.rows import (
     OTHER_DROPOUT,

@@ -1,5 +1,7 @@
 """Steps made of several draws, against the mean of the draws' gradients taken by autograd."""
 
+import copy
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +29,6 @@ from tests.support.training import (
     Optimization,
     RowBudget,
     RunTasks,
-    SignalMean,
     StepSettings,
     TrainingBench,
 )
@@ -260,17 +261,21 @@ def test_weights_learn_from_the_mean_of_several_steps_of_several_draws() -> None
 
 
 def test_signals_that_are_held_back_survive_a_restart() -> None:
-    def signals(value: float) -> StepSignals:
-        return StepSignals({"end": value, "a": 1.0}, {}, {"a": value}, {"cosine": value}, value)
-
-    mean = SignalMean(3)
-    assert mean.add(signals(1.0)) is None
-    assert mean.add(None) is None, "a step that measures nothing does not count"
-    assert mean.add(signals(2.0)) is None
-    again = SignalMean(3)
-    again.load_state_dict(mean.state_dict())
-    assert again.add(signals(6.0)) == mean.add(signals(6.0)) == signals(3.0)
-    assert again.state_dict() == []
+    """Of three whose mean counts, one was measured before; a step that measures none is no part."""
+    whole, counting = make(weights_every=3), Counting()
+    for _ in range(4):
+        counting.round(whole.bench)
+    whole.bench.step({"end": 1.0}, frozenset())
+    state = copy.deepcopy(whole.bench.state_dict())
+    assert len(json.loads(json.dumps(state["held_signals"]))) == 1
+    again, rest = make(weights_every=3), Counting()
+    again.bench.load_state_dict(state)
+    for _ in range(2):
+        counting.round(whole.bench)
+        rest.round(again.bench)
+    assert len(counting.told) == 2
+    assert rest.told == counting.told[1:]
+    assert again.bench.state_dict()["held_signals"] == []
 
 
 def fitted(made: Made, **options: Any) -> FitResult:
