@@ -404,7 +404,15 @@ def fit(
     torch.manual_seed(chosen.seed)
     # Loaded once, for the weighter, the engine and the dev head.
     registry = load_plugins().registry
-    made = _weighter(weighter, chosen.options, end_task, auxiliaries, registry)
+    if isinstance(weighter, str):
+        cards = [TaskCard(task.name, task.factors) for task in auxiliaries]
+        end = TaskCard(end_task.name)
+        made = CheckedWeighter.make(registry.weighter(weighter), end, cards, chosen.options)
+    elif chosen.options:
+        given = ", ".join(chosen.options)
+        raise ConfigError(f"options {given}: are of a weighter given by name; give them to yours")
+    else:
+        made = CheckedWeighter(weighter, None, [task.name for task in (end_task, *auxiliaries)])
     history = _History()
     trainer = make_trainer(
         *(body, tasks, made, chosen.settings(registry)),
@@ -434,21 +442,3 @@ def _require_names(tasks: Sequence[Task]) -> None:
                 f"{count} tasks are named {name!r}; weights and heads are kept by name, so give "
                 "each task a name of its own"
             )
-
-
-def _weighter(
-    weighter: str | Weighter,
-    options: Mapping[str, Any],
-    end_task: Task,
-    auxiliaries: Sequence[Task],
-    registry: Registry,
-) -> CheckedWeighter:
-    """Make the weighter of that name for the tasks, or take the given one, and check it."""
-    if not isinstance(weighter, str):
-        return CheckedWeighter(weighter, None, [task.name for task in (end_task, *auxiliaries)])
-    return CheckedWeighter.make(
-        registry.weighter(weighter),
-        TaskCard(end_task.name),
-        [TaskCard(task.name, task.factors) for task in auxiliaries],
-        options,
-    )

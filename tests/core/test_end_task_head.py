@@ -51,7 +51,7 @@ def save(
     for name, value in settings.items():
         setattr(config, name, value)
     if hasattr(config, "classifier_pooling"):
-        config.classifier_pooling = "cls"
+        config.classifier_pooling = settings.get("classifier_pooling", "cls")
     auto.from_config(config).save_pretrained(folder)
     return folder
 
@@ -95,6 +95,24 @@ def test_the_same_classes_in_another_order(tmp_path: Path, architecture: str) ->
     again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved")
     assert again.config.id2label == {0: "food", 1: "law", 2: "sport"}
     torch.testing.assert_close(logits(again), before[:, [1, 2, 0]])
+
+
+def test_a_head_that_reads_the_mean_of_the_tokens_is_left_out(tmp_path: Path) -> None:
+    """AANG's reads the first token, for which that head was not trained."""
+    names = ("food", "law")
+    pooled = {"architecture": "modernbert", "classifier_pooling": "mean"}
+    source = save(tmp_path / "c", AutoModelForSequenceClassification, names, **pooled)
+    origin = load(source, SingleLabel(names)).head_origin
+    assert origin == f"new: that of {source} reads 'mean' of the tokens, and AANG the first one"
+
+
+def test_nothing_of_an_earlier_head_is_in_the_saved_configuration(tmp_path: Path) -> None:
+    source = save(tmp_path / "c", AutoModelForSequenceClassification, ("a", "b"), end_task="other")
+    model = load_text_model(str(source), tokenizer(), ("x", "y"), head_dropout=0.5)
+    model.save(tmp_path / "saved")
+    saved, before = (AutoConfig.from_pretrained(tmp_path / name) for name in ("saved", "c"))
+    assert not hasattr(saved, "end_task")
+    assert saved.classifier_dropout == before.classifier_dropout
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,12 @@ def test_pairs_dev_and_a_kept_run(options: dict[str, Any], tmp_path: Path) -> No
     assert classifier.run_.records.data.parts["dev"].examples == 4
     assert classifier.run_.records.data.parts["train"].examples == 16
     assert classifier.run_.folder.parent == tmp_path / "runs"
-    assert classifier.predict(list(zip(TEXTS, TEXTS, strict=True))).shape == (16,)
+    with pytest.warns(UserWarning, match="16 × text longer than 16 tokens, cut"):
+        assert classifier.predict(list(zip(TEXTS, TEXTS, strict=True))).shape == (16,)
+    with pytest.raises(ValueError, match="X and dev: one holds pairs of texts, the other single"):
+        classifier.fit(pairs, LABELS, dev=(TEXTS, LABELS))
+    with pytest.raises(ValueError, match="X and unlabelled: one holds pairs of texts"):
+        classifier.fit(TEXTS, LABELS, unlabelled=more)
     with pytest.raises(ValueError, match="this classifier was fitted to pairs of texts"):
         classifier.predict(TEXTS)
     assert classifier.feature_names_in_.tolist() == ["a", "b"]

@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 import torch
+from aang_plugin_tartan.static import Static
 from torch import Tensor, nn
 
 from aang_core import (
     ConfigError,
     DataError,
     OptimizerSettings,
+    TaskCard,
     TensorTask,
     UnknownNameError,
     fit,
@@ -139,6 +141,13 @@ def test_an_unknown_weighter_is_told() -> None:
     """With what is meant instead."""
     with pytest.raises(UnknownNameError, match="factored"):
         trained("factord")
+
+
+def test_options_beside_a_weighter_of_ones_own_are_refused() -> None:
+    end = line("end", nn.Linear(4, 1), 1.0)
+    more: dict[str, Any] = {"dev": end, "evaluate": lambda: {"accuracy": 0.5}, "options": {"n": 6}}
+    with pytest.raises(ConfigError, match="options n: are of a weighter given by name"):
+        fit(nn.Linear(1, 4), end, [], weighter=Static(TaskCard("end"), []), **more)
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,7 @@ def test_text_offered_to_several_methods_stays_with_those_that_read_it(
         ({"train": "a.csv", "text": "says", "label": "says"}, "--label says is a column of texts"),
         ({"train": "a.csv", "text": "says", "text_pair": "says"}, "both name the column says"),
         ({"train": "a.csv", "label_names": {"a": 1}}, "should be a text or a list of texts"),
+        ({"train": "a.csv", "label_names": [False, True, "maybe"]}, "put it in quotes"),
     ],
 )
 def test_what_would_train_on_something_else_is_refused(

@@ -53,7 +53,7 @@ def trained_on_all(race: Race, candidate: Candidate, seed: int) -> Path:
     if candidate.is_fitted:
         if not (root / folder).is_dir():
             config = race.config(candidate, seed=seed)
-            model = candidate.fitted(config, board.rows.texts, board.rows.truth)
+            model = candidate.fitted(config, board.rows, np.ones(len(board.rows.truth), dtype=bool))
             write_folder(root / folder, lambda to: save_fitted(model, to))
         return root / folder
     config = race.config(

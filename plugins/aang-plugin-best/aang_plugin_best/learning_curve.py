@@ -122,10 +122,12 @@ def _points(
     """The points of the curve, and the gain of more labels, each with a 95% bootstrap interval."""
     rows = whole.rows
     predicted = rows.folds < folds
+    # Of few groups, a sample may have none that is predicted: no row, and so no score.
+    some = whole.counts[:, predicted].any(axis=1)
     points, samples = [], []
     for share, board in parts.items():
         logits = board.logits(name, seed)
-        samples.append(whole.resampled(logits, predicted))
+        samples.append(whole.resampled(logits, predicted)[some])
         trained = [
             (drawn(rows, k, share) if share < 1 else rows.folds != k).sum() for k in range(folds)
         ]

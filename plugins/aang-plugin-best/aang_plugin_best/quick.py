@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -77,8 +77,14 @@ class Calibrated(GridSearchCV):  # type: ignore[misc]  # no types there
     which an earlier temperature would be wrong.
     """
 
-    def fit(self, features: Any, labels: Any) -> "Calibrated":
+    def fit(self, features: Any, labels: Any, groups: Any = None) -> "Calibrated":
         """Search, fit the best one to all N rows, and calibrate it on rows that it has not seen.
+
+        Args:
+            features: of the rows.
+            labels: int64 ``[N]``.
+            groups: of rows that stay together, int64 ``[N]``: held-out rows are not new if others
+                of their group are known. None if each row is its own.
 
         Raises:
             DataError: no class has two rows.
@@ -86,11 +92,16 @@ class Calibrated(GridSearchCV):  # type: ignore[misc]  # no types there
         most = int(np.bincount(labels).max())
         if most < 2:
             raise DataError("its training rows have no class twice, so no penalty can be chosen")
-        self.cv = StratifiedKFold(min(3, most), shuffle=True, random_state=0)
-        super().fit(features, labels)
+        folds, apart = min(3, most), len(labels) if groups is None else len(np.unique(groups))
+        self.cv = StratifiedKFold(folds, shuffle=True, random_state=0)
+        if 1 < apart < len(labels):
+            self.cv = StratifiedGroupKFold(min(folds, apart), shuffle=True, random_state=0)
+        else:
+            groups = None
+        super().fit(features, labels, groups=groups)
         classes = int(max(labels)) + 1
         logits, truth = [], []
-        for rest, held_out in self.cv.split(features, labels):
+        for rest, held_out in self.cv.split(features, labels, groups):
             model = clone(self.best_estimator_).fit(features[rest], labels[rest])
             known = held_out[np.isin(labels[held_out], model.classes_)]
             logits.append(log_probabilities(model, features[known], classes))

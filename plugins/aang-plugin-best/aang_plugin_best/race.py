@@ -20,11 +20,13 @@ from aang_plugin_compare.cells import Job
 from aang_plugin_compare.runner import Ended, Runner, Runs
 from aang_plugin_compare.settings import layered
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from aang_core import AangError, CandidateEntry, Registry
 from aang_core.storage import write_file, writing
 from aang_plugin_best.board import Board, Logits, Standing
-from aang_plugin_best.quick import log_probabilities, read_logits, write_logits
+from aang_plugin_best.quick import Calibrated, log_probabilities, read_logits, write_logits
+from aang_plugin_best.rows import Rows
 
 LEAST_CHANCE = 0.05
 """A candidate with a lower chance of being the best stops."""
@@ -65,15 +67,23 @@ class Candidate:
         """Whether it is fitted in seconds, before the race."""
         return self.is_fitted and self.entry.cost == 0
 
-    def fitted(self, config: TrainConfig, texts: Any, labels: Any, model: Any = None) -> Any:
-        """Fit its classifier; a ``model`` from an earlier call is fitted again, not rebuilt.
+    def fitted(
+        self, config: TrainConfig, rows: Rows, chosen: NDArray[np.bool_], model: Any = None
+    ) -> Any:
+        """Fit its classifier to the chosen rows, a mask ``[N]``.
+
+        A ``model`` from an earlier call is fitted again, not rebuilt.
 
         Raises:
             PluginError: the plug-in's code has failed.
         """
         with self.entry.blamed("fitting it"):
             model = self.entry.load()(config) if model is None else model
-            model.fit(texts, labels)
+            last, search = model.steps[-1] if isinstance(model, Pipeline) else ("", None)
+            texts = np.asarray(rows.texts, dtype=object)[chosen]
+            groups = {f"{last}__groups": rows.groups[chosen]}
+            own = groups if isinstance(search, Calibrated) else {}
+            model.fit(texts, rows.truth[chosen], **own)
         return model
 
 
@@ -194,10 +204,12 @@ class Race:
         """
         rows, config = self.board.rows, self.config(candidate, seed=seed)
         texts = np.asarray(rows.texts, dtype=object)
-        model = candidate.fitted(config, texts[chosen], rows.truth[chosen], model)
+        model = candidate.fitted(config, rows, chosen, model)
         with candidate.entry.blamed("predicting"):
-            held_out = texts[rows.folds == fold]
-            return model, log_probabilities(model, held_out, len(rows.kind.labels))
+            logits = log_probabilities(model, texts[rows.folds == fold], len(rows.kind.labels))
+        if not np.isfinite(logits).all():
+            raise candidate.entry.fault("it predicts NaN or infinity as a probability")
+        return model, logits
 
     def train(self, candidates: Sequence[Candidate]) -> None:
         """Train candidates fold by fold until time has run out or only one can be the best.

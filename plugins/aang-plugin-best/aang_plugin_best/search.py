@@ -265,6 +265,8 @@ def _decided(search: Search, race: Race) -> dict[str, Any]:
         **_expected(board, standing[0], members, logits, temperature),
     }
     race.tell(f"training on all {verdict['labelled']} rows")
+    for of_earlier in (BEST, "best.yaml"):  # Beside another model they would be wrong.
+        (root / of_earlier).unlink(missing_ok=True)
     (first, seed), *several = members
     if several or by_name[first].is_fitted:
         deploy_several(race, by_name, members, root / MODEL, temperature)

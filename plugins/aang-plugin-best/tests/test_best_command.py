@@ -244,17 +244,23 @@ def test_a_candidate_that_fails_does_not_end_the_race(
         "from sklearn.dummy import DummyClassifier\n"
         "from aang_core import hookimpl\n\n"
         "def broken(config):\n    raise RuntimeError('out of luck')\n\n"
+        "class Undefined(DummyClassifier):\n"
+        "    def predict_proba(self, X):\n"
+        "        return super().predict_proba(X) * float('nan')\n\n"
         "@hookimpl\n"
         "def aang_register_candidates(register):\n"
         "    register('broken', 'fails', broken)\n"
+        "    register('undefined', 'predicts NaN', lambda config: Undefined())\n"
         "    register('majority', 'the most frequent class', lambda config: DummyClassifier())\n"
     )
     root = tmp_path / "best"
-    names = ["--candidate", "broken", "--candidate", "majority", *QUICK]
+    names = [part for name in ("broken", "undefined", "majority") for part in ("--candidate", name)]
+    names += QUICK
     done = aang("--plugin", plugin, "best", *data, *names, "--out", root)
     assert done.returncode == 0, done.stderr
     verdict = verdict_in(root)
     assert "out of luck" in verdict["not_tried"]["broken"]
+    assert "predicts NaN" in verdict["not_tried"]["undefined"]
     assert verdict["chosen"] == "tf-idf"
     assert verdict["against"]["majority"]["chance"] > 0.9
 

@@ -5,8 +5,10 @@ import pytest
 from aang.task_types.single_label import SingleLabel
 from aang_plugin_best.learning_curve import drawn, gain_of
 from aang_plugin_best.next_steps import doubtful
+from aang_plugin_best.quick import Calibrated
 from aang_plugin_best.rows import Rows
 from aang_plugin_best.together import probabilities_of
+from sklearn.linear_model import LogisticRegression
 
 from aang_core import Example
 
@@ -57,3 +59,19 @@ def test_labels_that_fit_are_not_doubted_and_a_wrong_one_is(rows: Rows) -> None:
     logits[40], logits[41, 2] = (5, 0, 0), 3
     (found,) = doubtful(rows, probabilities_of(logits))
     assert (found["text"], found["label"], found["suggested"]) == ("text 40", "b", "a")
+
+
+def test_pieces_of_a_text_are_not_held_out_beside_each_other() -> None:
+    """A model that knows other pieces is surer of a piece than it will be of a new text."""
+    generator = np.random.default_rng(0)
+    texts = np.repeat(np.arange(30), 6)
+    labels = generator.integers(2, size=30)[texts]
+    features = generator.normal(size=(30, 20))[texts] + 0.05 * generator.normal(size=(180, 20))
+    surest = []
+    for groups in (None, np.arange(180), texts):
+        model = Calibrated(LogisticRegression(), {"C": [1.0, 100.0]}, scoring="f1_macro")
+        model.fit(features, labels, groups=groups)
+        surest.append(model.predict_proba(generator.normal(size=(500, 20))).max(axis=1).mean())
+    assert surest[0] > 0.8
+    assert surest[0] == pytest.approx(surest[1], abs=0.05)
+    assert surest[2] < 0.7

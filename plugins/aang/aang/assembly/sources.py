@@ -149,7 +149,8 @@ def prepare_sources(
             "Python documentation; a general one, such as roberta-base, will do better"
         )
     as_shipped = config.model is None and config.train_rows is None and not config.train_on_dev
-    comparable = config.is_demo and as_shipped and not config.from_scratch and config.test_score
+    as_shipped = as_shipped and not config.from_scratch and not config.meta_fraction
+    comparable = config.is_demo and as_shipped and config.test_score
     measured = read.fine_tuning if comparable else None
     return Sources(
         plan=plan,

@@ -25,6 +25,8 @@ def in_a_list(value: Any) -> tuple[str, ...]:
     items = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(item, str | int | float | Path) for item in items):
         raise ValueError("should be a text or a list of texts")
+    if any(isinstance(item, bool) for item in items):
+        raise ValueError("holds true or false, as YAML reads yes, no, on and off; put it in quotes")
     return tuple(map(str, items))
 
 

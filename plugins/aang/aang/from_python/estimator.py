@@ -2,6 +2,7 @@
 
 import difflib
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -29,6 +30,7 @@ from aang.from_python.training import train
 from aang.runs.devices import choose_device
 from aang.runs.predict import WINDOW, Predictor
 from aang_core.errors import ConfigError, DataError
+from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import load_plugins
 from aang_core.turns import training_turn
 
@@ -186,8 +188,11 @@ class AangClassifier(TextEstimator):
             given["unlabelled"] = text_columns(texts_of(unlabelled))
         if domain is not None:
             given["domain"] = text_columns(texts_of(domain))
-        if texts and isinstance(texts[0], tuple):
+        if "text_pair" in given["train"]:
             given["text_pair"] = "text_pair"
+        for name in ("dev", "unlabelled"):
+            if name in given and ("text_pair" in given[name]) != ("text_pair" in given["train"]):
+                raise ValueError(f"X and {name}: one holds pairs of texts, the other single texts")
         named = {name: getattr(self, name) for name in _defaults() if name not in _OF_ITS_OWN}
         options = {name: value for name, value in named.items() if value is not None}
         if isinstance(weights := options.get("class_weights"), Mapping):
@@ -227,8 +232,11 @@ class AangClassifier(TextEstimator):
         check_is_fitted(self)
         self._refuse_other_columns(X)
         texts = texts_to_predict(X, pairs=self.predictor_.columns.text_pair is not None)
-        found = self.predictor_.predict(texts, window=WINDOW)
+        report = ReadReport()
+        found = self.predictor_.predict(texts, window=WINDOW, report=report)
         rows = np.array([list(p.probabilities.values()) for p in found], dtype=np.float64)
+        for line in report.lines():
+            warnings.warn(line, stacklevel=2)
         return rows[:, self._order]
 
 

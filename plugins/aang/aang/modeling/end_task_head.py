@@ -17,7 +17,7 @@ from aang.task_types.task_type import TaskType
 from aang_core.errors import ModelError
 
 OF_A_HEAD = (
-    *("threshold", "label_separator", "labels_by_place", "label_mean", "label_scale"),
+    *("end_task", "threshold", "label_separator", "labels_by_place", "label_mean", "label_scale"),
     *("encoder_max_length", "reads_pairs", "words_at_spaces"),
     *("function_to_apply", "finetuning_task", "task_specific_params"),
     *("sentence_transformers", "sbert_ce_default_activation_function"),
@@ -84,7 +84,7 @@ def end_task_head(
     if of_output <= set(stored.lacking):
         return head, None
     theirs = _task_type_of(stored.config, task_type)
-    reason = _other(stored, theirs, task_type, names)
+    reason = _other(stored, theirs, task_type, names) or _pooled_elsewhere(stored, model.config)
     if theirs is not None and reason is None:
         reason = _took_over(head, stored.config, theirs.labels, task_type)
     if theirs is None or reason is not None:
@@ -134,6 +134,13 @@ def _other(
     if any(name in stored.lacking or name in stored.misfits for name in names):
         return "lacks some of its weights, or has them in another shape"
     return None
+
+
+def _pooled_elsewhere(stored: StoredHead, config: PreTrainedConfig) -> str | None:
+    """Why the folder's head reads something else than the first token; None if it does not."""
+    theirs = getattr(stored.config, "classifier_pooling", None)
+    pooled = theirs != getattr(config, "classifier_pooling", None)
+    return f"reads {theirs!r} of the tokens, and AANG the first one" if pooled else None
 
 
 def _took_over(

@@ -85,7 +85,7 @@ class TransformersHead(nn.Module):
 def set_dropout(head: TransformersHead, dropout: float) -> None:
     """Set every dropout of a classification head to the probability ``dropout``.
 
-    The configuration that is saved with the model changes too, if it has a field for it.
+    The configuration stays: the head of a later training from this model begins as the encoder's.
 
     Raises:
         ModelError: the head has no dropout.
@@ -98,9 +98,6 @@ def set_dropout(head: TransformersHead, dropout: float) -> None:
         )
     for module in found:
         module.p = dropout
-    for name in ("classifier_dropout", "classifier_dropout_prob", "seq_classif_dropout"):
-        if hasattr(head.model.config, name):
-            setattr(head.model.config, name, dropout)
 
 
 class LanguageModelHead(nn.Module):

@@ -21,13 +21,14 @@ from aang.corpora.columns import Columns
 from aang.corpora.in_memory import table_in_memory
 from aang.corpora.labelled import LabelledRows, texts_of
 from aang.corpora.tables import TableInMemory, read_table
-from aang.corpora.tokenizer import token_offsets
-from aang.corpora.tokens import tokenize
+from aang.corpora.token_cache import encode_batch
+from aang.corpora.tokenizer import special_ids, token_offsets
+from aang.corpora.tokens import TokenRows, tokenize
 from aang.modeling import load_classifier, load_tokenizer
 from aang.modeling.loading import longest_row
 from aang.runs.files import check_model, finished_result, inside
 from aang.task_types.choose import task_type_of_model
-from aang.task_types.task_type import Decoded, Offsets, TaskType
+from aang.task_types.task_type import Decoded, EncodedLabels, Offsets, TaskType
 from aang_core.errors import DataError, ModelError
 from aang_core.objectives.stages import ReadReport
 from aang_core.plugins import load_plugins
@@ -176,18 +177,19 @@ class Predictor:
             report: where to count the texts that are cut.
         """
         report = ReadReport() if report is None else report
-        remaining = iter(texts)
+        remaining, special = iter(texts), special_ids(self.tokenizer)
         while part := list(itertools.islice(remaining, batch_size * window)):
-            # Characters sort nearly as tokens would. Longest first: if a batch does not fit into
-            # memory, it is the first one.
-            characters = [sum(len(text or "") for text in both) for both in part]
-            order = sorted(range(len(part)), key=lambda i: -characters[i])
-            found: dict[int, Decoded] = {}
-            for start in range(0, len(order), batch_size):
-                indices = order[start : start + batch_size]
-                predicted = self._batch([part[i] for i in indices], report)
-                found.update(zip(indices, predicted, strict=True))
-            yield from (found[i] for i in range(len(part)))
+            encoded = encode_batch(part, self.tokenizer, self.max_length, special)
+            firsts = [text for text, _ in part]
+            for text, cut in zip(firsts, encoded["cut"].tolist(), strict=True):
+                if cut:
+                    report.add(f"text longer than {self.max_length} tokens, cut", repr(text)[:42])
+            rows = TokenRows(encoded, EncodedLabels(), self.tokenizer)
+            logits = predict(_Logits(self.model), rows, batch_size=batch_size)
+            offsets: Offsets = ()
+            if self.task_type.reads_every_token:
+                offsets = token_offsets(firsts, self.tokenizer, self.max_length)
+            yield from self.task_type.decode(logits, firsts, offsets)
 
     def labelled_logits(
         self, rows: LabelledRows, task_type: TaskType, batch_size: int, report: ReadReport
@@ -214,26 +216,6 @@ class Predictor:
         logits = predict(_Logits(self.model), tokenized, batch_size=batch_size)
         return tokenized.truth(), logits
 
-    @torch.inference_mode()
-    def _batch(self, batch: Sequence[Text], report: ReadReport) -> list[Decoded]:
-        texts, pairs = [text for text, _ in batch], [pair for _, pair in batch]
-        offsets: Offsets = ()
-        if self.task_type.reads_every_token:
-            offsets = token_offsets(texts, self.tokenizer, self.max_length)
-        inputs = self.tokenizer(
-            texts,
-            None if pairs[0] is None else pairs,
-            padding=True,
-            truncation=True,
-            max_length=self.max_length,
-            return_tensors="pt",
-        )
-        for text, encoding in zip(texts, inputs.encodings or (), strict=False):
-            if encoding.overflowing:
-                report.add(f"text longer than {self.max_length} tokens, cut", repr(text)[:42])
-        logits = self.model(**inputs.to(self.model.device)).logits
-        return self.task_type.decode(logits, texts, offsets)
-
 
 def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "DataFrame":
     """Predict the labels of texts.
@@ -259,20 +241,19 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
     if isinstance(data, Path):
         source = data
     else:
-        texts = [data] if isinstance(data, str) else data
-        source = table_in_memory(texts, "data", columns, labelled=False)
+        several = [data] if isinstance(data, str) else data
+        source = table_in_memory(several, "data", columns, labelled=False)
     table = read_table(source, columns.texts())
     if table.columns is not None:
         require_columns_of_training(table.columns, columns.texts(), table.source)
-    found = predictor.predict(
-        (texts_of(values, columns, table.where(number), report) for number, values in table.rows),
-        batch_size=batch_size,
-        window=WINDOW,
-    )
+    texts = (texts_of(row, columns, table.where(number), report) for number, row in table.rows)
+    found = predictor.predict(texts, batch_size=batch_size, window=WINDOW, report=report)
     rows = [
         {PREDICTED: p.label} | {f"P({name})": share for name, share in p.probabilities.items()}
         for p in found
     ]
+    for line in report.lines():
+        warnings.warn(line, stacklevel=3)
     names = [PREDICTED, *(f"P({label})" for label in predictor.labels)]
     # The index of a DataFrame or Series, so that its predictions can be joined to it.
     index = data.index if hasattr(data, "iloc") and hasattr(data, "index") else None

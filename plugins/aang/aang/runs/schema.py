@@ -379,9 +379,9 @@ class LogitsOnTest(FilePart):
     """A line of ``test_predictions.jsonl``: what the model computes for test at one evaluation.
 
     Attributes:
-        logits: ``[N, C]`` in the order of the test rows, as the saved model would compute them:
-            float32, whatever precision trains. Classes are in the order of the labels of
-            ``evaluation.json``, without those that are unseen.
+        logits: ``[N, C]`` in the order of the test rows, as the model in training computes them:
+            float32, whatever precision trains; numbers in units of their standard deviation.
+            Classes are in the order of the labels of ``evaluation.json``, without unseen ones.
     """
 
     file: ClassVar[str] = "test_predictions.jsonl"
