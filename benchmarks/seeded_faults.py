@@ -377,9 +377,9 @@ FAULTS = (
     Fault(
         "commands",
         "predictions in the order of their length",
-        "plugins/aang/aang/runs/predict.py",
-        "yield from (found[i] for i in range(len(part)))",
-        "yield from (found[i] for i in order)",
+        "plugins/aang/aang/assembly/prediction.py",
+        "logits[indices] = functional.pad(",
+        "logits[indices.sort().values] = functional.pad(",
         ("tests/training/test_predict.py",),
     ),
     # Comparisons
