@@ -224,7 +224,7 @@ def test_what_heads_are_trained_with(options: dict[str, Any]) -> None:
             {0.1} if isinstance(task.head, LanguageModelHead) else {0.3}
         ), task.name
     assert len(kinds) == 2
-    assert assembly.model.classifier.model.config.classifier_dropout == 0.3
+    assert assembly.model.classifier.model.config.classifier_dropout is None
     groups = trainer.bench.optimization.optimizer.param_groups
     assert [(g["initial_lr"], g["weight_decay"], g["eps"]) for g in groups] == [
         (1e-4, 0.01, 1e-6),
