@@ -79,11 +79,11 @@ class Candidate:
         """
         with self.entry.blamed("fitting it"):
             model = self.entry.load()(config) if model is None else model
-            last, search = model.steps[-1] if isinstance(model, Pipeline) else ("", None)
             texts = np.asarray(rows.texts, dtype=object)[chosen]
-            groups = {f"{last}__groups": rows.groups[chosen]}
-            own = groups if isinstance(search, Calibrated) else {}
-            model.fit(texts, rows.truth[chosen], **own)
+            groups = {}
+            if isinstance(model, Pipeline) and isinstance(model.steps[-1][1], Calibrated):
+                groups = {f"{model.steps[-1][0]}__groups": rows.groups[chosen]}
+            model.fit(texts, rows.truth[chosen], **groups)
         return model
 
 
@@ -203,10 +203,10 @@ class Race:
             AangError: it cannot be fitted, or its plug-in's code has failed.
         """
         rows, config = self.board.rows, self.config(candidate, seed=seed)
-        texts = np.asarray(rows.texts, dtype=object)
         model = candidate.fitted(config, rows, chosen, model)
+        held_out = np.asarray(rows.texts, dtype=object)[rows.folds == fold]
         with candidate.entry.blamed("predicting"):
-            logits = log_probabilities(model, texts[rows.folds == fold], len(rows.kind.labels))
+            logits = log_probabilities(model, held_out, len(rows.kind.labels))
         if not np.isfinite(logits).all():
             raise candidate.entry.fault("it predicts NaN or infinity as a probability")
         return model, logits

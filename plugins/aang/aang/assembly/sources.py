@@ -148,9 +148,9 @@ def prepare_sources(
             "no --model is given, so the small encoder of the demo is trained. It has read only "
             "Python documentation; a general one, such as roberta-base, will do better"
         )
-    as_shipped = config.model is None and config.train_rows is None and not config.train_on_dev
-    as_shipped = as_shipped and not config.from_scratch and not config.meta_fraction
-    comparable = config.is_demo and as_shipped and config.test_score
+    own_encoder = config.model is None and not config.from_scratch
+    own_rows = config.train_rows is None and not config.train_on_dev and not config.meta_fraction
+    comparable = config.is_demo and own_encoder and own_rows and config.test_score
     measured = read.fine_tuning if comparable else None
     return Sources(
         plan=plan,
