@@ -76,8 +76,8 @@ def aang_prepare_model(
     objectives that predict tokens read the others from the layer below, not mixed.
 
     Raises:
-        ModelError: the encoder has other layers, or a damaged file about its sentence vectors, or
-            the end task has classes of words.
+        ModelError: the encoder has other layers, a head of the end task's own classes, or a damaged
+            file about its sentence vectors; or the end task has classes of words.
     """
     wanted = options["mean_layer"]
     if wanted is False or stage is not None:
@@ -109,6 +109,11 @@ def aang_prepare_model(
         )
     if type(model.classifier.model).__name__.endswith("ForTokenClassification"):
         raise ModelError("--mean-layer: is for classes of whole texts, not of words; leave it out")
+    if model.head_origin is not None and model.head_origin.startswith("that of "):
+        raise ModelError(
+            f"--mean-layer: {options['model']} has a head of this task's classes, trained without "
+            "a further layer; leave the option out, or use the encoder that it was trained from"
+        )
     of_one_token, beginnings = form
     layer = copy.deepcopy(layers[-1])
     for name, module in layer.named_modules():

@@ -8,7 +8,7 @@ import torch
 from aang.modeling import layers_of
 from aang_plugin_mean_layer.hooks import aang_prepare_model
 from torch import Tensor
-from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from aang_core import ModelError
 from tests.core.encoders import tiny_text_model
@@ -16,7 +16,7 @@ from tests.core.engine_checks import assert_exact, make_step
 from tests.core.engine_steps import oracle
 from tests.support.data import tag_labels
 from tests.support.gradients import EndTaskHead, PackedEngine, StreamEngine
-from tests.support.model import TextModel
+from tests.support.model import TextModel, load_text_model
 
 LENGTHS = torch.tensor([8, 5, 3])
 REAL = torch.arange(8) < LENGTHS.unsqueeze(1)
@@ -100,3 +100,15 @@ def test_tags_of_words_are_refused(tmp_path: Path) -> None:
     """Their model reads every token, through the layer."""
     with pytest.raises(ModelError, match="--mean-layer: is for classes of whole texts"):
         with_layer(tmp_path, "bert", task_type=tag_labels(["class-0", "class-1", "class-2"]))
+
+
+def test_a_head_of_the_same_classes_is_refused(tmp_path: Path) -> None:
+    """It was trained on what the layer would change."""
+    with_layer(tmp_path / "encoder", "bert", added=False).save(tmp_path / "trained")
+    source = str(tmp_path / "trained")
+    tokenizer = AutoTokenizer.from_pretrained(source)
+    model = load_text_model(source, tokenizer, ["class-0", "class-1", "class-2"])
+    with pytest.raises(ModelError, match="has a head of this task's classes"):
+        aang_prepare_model(model, {"mean_layer": True, "model": source}, None)
+    fresh = load_text_model(source, tokenizer, ["yes", "no"])
+    assert aang_prepare_model(fresh, {"mean_layer": True, "model": source}, None) is not None
