@@ -19,7 +19,7 @@ from aang import Run, train
 from datasets import ClassLabel, Dataset, DatasetDict
 
 from aang_core import AangError, ConfigError, DataError
-from tests.support.runs import GivenData
+from tests.support.runs import GivenData, TrainConfig
 from tests.training.resuming import everything, lines
 
 
@@ -50,7 +50,11 @@ def test_the_same_run_as_from_files(
     """Stopped, moved, and resumed in a new process, which finds the copy in the folder."""
     monkeypatch.chdir(tmp_path)
     files = {name: task_files / f"{name}.jsonl" for name in ("train", "dev", "test")}
-    domain = task_files / "domain.txt"
+    lines_of_domain = (task_files / "domain.txt").read_text(encoding="utf-8").splitlines()
+    halves = zip(lines_of_domain[::2], lines_of_domain[1::2], strict=True)
+    texts = ["\n\n".join(two) for two in halves]  # of two paragraphs, but one text each
+    domain = tmp_path / "domain.json"
+    domain.write_text(json.dumps([{"text": text} for text in texts]), encoding="utf-8")
     small |= {"space": "td+ed", "set": {"factored": {"n": 2}}}
     whole = train(**small, **files, domain=domain, out=tmp_path / "whole")
     frames = {name: read(path) for name, path in files.items()}
@@ -61,12 +65,12 @@ def test_the_same_run_as_from_files(
             train=frames["train"],
             dev=Dataset.from_pandas(frames["dev"]),
             test=(frames["test"]["text"], frames["test"]["label"]),
-            domain=domain.read_text(encoding="utf-8").splitlines(),
+            domain=texts,
             out="stopped",
         )
     assert stopped.value.__notes__ == ["To continue: train(resume='stopped')"]
     kept = sorted(path.name for path in (tmp_path / "stopped" / "data").iterdir())
-    assert kept == ["dev.jsonl", "domain.jsonl", "test.jsonl", "train.jsonl"]
+    assert kept == ["dev.jsonl", "domain.json", "test.jsonl", "train.jsonl"]
     moved = tmp_path / "elsewhere" / "moved"
     moved.parent.mkdir()
     shutil.move(tmp_path / "stopped", moved)
@@ -230,8 +234,16 @@ def test_names_of_files_and_texts_are_told_apart(tmp_path: Path) -> None:
     # No name can have more than 255 bytes, of which this text has 400.
     texts = ["ж" * 200, "another"]
     given = GivenData.of({"unlabelled": texts, "domain": pd.Series(["a", "b"])})
-    assert given.options == {"unlabelled": "data/unlabelled.jsonl", "domain": "data/domain.jsonl"}
+    assert given.options == {"unlabelled": "data/unlabelled.jsonl", "domain": "data/domain.json"}
     assert set(given.values) == {"unlabelled", "domain"}
+
+
+def test_records_of_domain_text_may_have_the_columns_of_the_task(tmp_path: Path) -> None:
+    records = [{"body": "a", "text": "z"}, {"text": "b"}]
+    given = GivenData.of({"text": "body", "domain": records})
+    placed = given.placed(TrainConfig(text="body", domain=("data/domain.json",)), tmp_path)
+    table, wanted = given.tables(placed)["domain"]
+    assert json.loads(table.copy(wanted, array=True)) == [{"text": "a"}, {"text": "b"}]
 
 
 def test_what_a_run_predicts_and_scores(

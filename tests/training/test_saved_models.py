@@ -17,6 +17,22 @@ from tests.training.conftest import Aang
 WORDS = ("the", "event", "loop", "returns", "a", "message", "window", "that", "is", "parsed")
 CUT = 12
 
+PAIRS = """
+from aang.corpora import LabelledTask, TaskWithTexts
+from aang_core import Example, hookimpl
+
+ROWS = tuple(Example(f"It rains {i}", "It is wet", "no yes".split()[i % 2]) for i in range(8))
+
+
+@hookimpl
+def aang_register_tasks(register):
+    register("entails", "does one text follow from another?", entails)
+
+
+def entails(report):
+    return TaskWithTexts(LabelledTask("entails", ROWS[:4], ROWS[4:], (), ("no", "yes")))
+"""
+
 
 def text(length: int, seed: int) -> str:
     return " ".join(random.Random(seed).choices(WORDS, k=length))
@@ -224,5 +240,23 @@ def test_a_folder_knows_that_it_reads_pairs(
     )
     assert of_run.out == of_copy.out
     refused = aang("predict", copy, "one text only")
+    assert refused.status == 2
+    assert "pairs of texts" in refused.err
+
+
+def test_a_run_knows_that_a_plugins_task_has_pairs(
+    aang: Aang, options: Mapping[str, Any], tmp_path: Path
+) -> None:
+    """Whose columns no option names."""
+    plugin = tmp_path / "brought.py"
+    plugin.write_text(PAIRS, encoding="utf-8")
+    encoder, run = options["model"], tmp_path / "run"
+    small = ("--weighter", "single-task", "--steps", 1, "--model", encoder, "--quiet")
+    done = aang("--plugin", plugin, "train", "--dataset", "entails", *small, "--out", run)
+    assert done.status == 0, done.err
+    (tmp_path / "new.csv").write_text("text,text_pair\nIt rains,It is wet\n", encoding="utf-8")
+    done = aang("predict", run, "--data", tmp_path / "new.csv")
+    assert done.status == 0, done.err
+    refused = aang("predict", run, "It rains")
     assert refused.status == 2
     assert "pairs of texts" in refused.err

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -136,11 +137,13 @@ def test_every_text_has_its_turn_and_none_is_kept(
 
 @pytest.mark.full
 def test_a_stage_of_pretraining(
-    aang: Aang, forks: Forks, train_options: list[object], domain: list[object], tmp_path: Path
+    aang: Aang, forks: Forks, train_options: list[object], task_files: Path, tmp_path: Path
 ) -> None:
     """Killed within it; and statistics of documents are those of the first block."""
+    domain = Path(shutil.copy(task_files / "domain.txt", tmp_path))
     options = [
-        *("train", *train_options, *domain, "--recipe", "dapt", "--steps", 4, "--quiet", *STREAM),
+        *("train", *train_options, "--recipe", "dapt", "--steps", 4, "--quiet", *STREAM),
+        *("--domain", domain),
         *("--checkpoint-every", 0, "--set", "dapt.steps=12", "--set", "dapt.eval_every=2"),
         *("--set", "dapt.batch_size=8"),
     ]
@@ -150,6 +153,12 @@ def test_a_stage_of_pretraining(
     child = forks.aang(*options, "--out", run)
     child.when(after_lines(run / "pretraining" / "dapt" / "metrics.jsonl", 4))
     kill(child)
+    text = domain.read_text(encoding="utf-8")
+    domain.write_text("\n".join(reversed(text.splitlines())), encoding="utf-8")
+    done = aang("train", "--resume", run, "--quiet")
+    assert done.status == 2
+    assert "the data has changed (s2orc)" in done.err
+    domain.write_text(text, encoding="utf-8")
     done = aang("train", "--resume", run, "--quiet")
     assert done.status == 0, done.err
     assert_same_stage(run, tmp_path / "whole", "dapt")

@@ -65,6 +65,7 @@ class SourceReader:
         )
         self._parts: dict[str, tuple[Sequence[Example], TokenRows]] = {}
         self._rows: dict[str, SourceRows] = {}
+        self._streamed: dict[str, str] = {}
 
     def part(self, name: str, examples: Sequence[Example]) -> TokenRows:
         """The rows of the end task's ``examples``, which messages call ``name``."""
@@ -112,12 +113,14 @@ class SourceReader:
         stream = NewTexts(data.stream(sources.context), sources.held_out, name)
         rows = StreamRows(stream, size, steps, tokenized, name, self._processes)
         streams[name] = SourceRows(rows, None)
+        self._streamed[name] = rows.digest
         return streams[name]
 
     def digests(self) -> dict[str, str]:
-        """Fingerprints of everything read so far except streams, by what messages call it."""
+        """Fingerprints of everything read so far, of a stream its first block, by name."""
         parts = {name: rows.digest for name, (_, rows) in self._parts.items()}
-        return parts | {name: source.rows.digest for name, source in self._rows.items()}
+        whole = {name: source.rows.digest for name, source in self._rows.items()}
+        return parts | whole | self._streamed
 
     def _read(self, data: CheckedData, name: str) -> SourceRows:
         if data.of_step or data.of_end_task:

@@ -236,8 +236,7 @@ def _with_dev(task: LabelledTask, report: ReadReport) -> LabelledTask:
 
 def _domain_copy(table: TableInMemory) -> Path:
     """A copy of in-domain text: an array in JSON, of which each row is a text, as in Parquet."""
-    records = table.copy((DOMAIN_TEXT,)).splitlines()
-    return cached_text("in-memory/domain.json", f"[{','.join(records)}]")
+    return cached_text("in-memory/domain.json", table.copy((DOMAIN_TEXT,), array=True))
 
 
 def _read(

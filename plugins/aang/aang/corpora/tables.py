@@ -91,16 +91,16 @@ class TableInMemory:
             wanted = [name for name in wanted if name in self.columns]
         return Table(self.source, "row", self.columns, enumerate(self.rows(wanted), self.first))
 
-    def copy(self, wanted: Sequence[str]) -> str:
-        """The wanted columns as JSON Lines, which :func:`read_table` reads."""
+    def copy(self, wanted: Sequence[str], *, array: bool = False) -> str:
+        """The wanted columns as JSON Lines or a JSON array, which :func:`read_table` reads."""
         lines = []
         for number, values in self.table(wanted).rows:
             record = {name: values[name] for name in wanted if name in values}
             try:
-                lines.append(json.dumps(record) + "\n")
+                lines.append(json.dumps(record))
             except (TypeError, ValueError) as error:
                 raise DataError(f"{self.source}, row {number}: cannot be kept: {error}") from error
-        return "".join(lines)
+        return f"[{','.join(lines)}]" if array else "".join(f"{line}\n" for line in lines)
 
 
 NOTHING_IN_MEMORY: Mapping[Path, TableInMemory] = MappingProxyType({})

@@ -171,11 +171,13 @@ def _holds_pairs(value: object) -> bool:
 
 def _with_domain_text(table: TableInMemory, columns: Columns) -> TableInMemory:
     """The table with its column of texts under the name that readers of domain text expect."""
-    if columns.text == DOMAIN_TEXT or table.columns is None or columns.text not in table.columns:
+    named = table.columns is None or columns.text in table.columns
+    if columns.text == DOMAIN_TEXT or not named:
         return table
 
     def rows(wanted: Sequence[str]) -> Any:
+        # Records may have either name.
         for row in table.rows([columns.text] if wanted else []):
-            yield {DOMAIN_TEXT: row[columns.text]}
+            yield {DOMAIN_TEXT: row.get(columns.text, row.get(DOMAIN_TEXT))}
 
     return replace(table, columns=(DOMAIN_TEXT,), rows=rows)

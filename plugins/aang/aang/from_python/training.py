@@ -145,7 +145,10 @@ def _prepared(
     if not tables:
         return sources, out
     plan = replace(sources.plan, config=given.placed(sources.config, out))
-    copies = {copy_of(name): table.copy(wanted) for name, (table, wanted) in tables.items()}
+    copies = {
+        copy_of(name): table.copy(wanted, array=name == "domain")
+        for name, (table, wanted) in tables.items()
+    }
     return replace(sources, plan=plan, copies=copies), out
 
 

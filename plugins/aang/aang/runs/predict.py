@@ -4,7 +4,7 @@ import copy
 import itertools
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -113,14 +113,14 @@ class Predictor:
                 if found is not None:
                     return found
         refuse_wrong_paths(source)
-        columns, folder, limit, pairs, trained_as = Columns(), source, None, None, None
+        columns, folder, limit, trained_as = Columns(), source, None, None
         run = _run_of(source)
         if run is not None:
             folder = inside(run, finished_result(run).model)
             check_model(run, folder)
             config = recorded_config(run / "config.yaml")
             columns, limit = end_task_columns(config), config.max_length
-            pairs, trained_as = columns.text_pair is not None, config.task_type
+            trained_as = config.task_type
         try:
             model = load_classifier(str(folder), trust_remote_code=trust_remote_code)
             tokenizer = load_tokenizer(str(folder), trust_remote_code=trust_remote_code)
@@ -131,9 +131,11 @@ class Predictor:
                 f"{source}: there is no such folder, and as a name on the hub it cannot be loaded: "
                 f"{error.__cause__ or error}"
             ) from error
-        if run is None:
-            pairs = getattr(model.config, "reads_pairs", None)
-            columns = Columns(text_pair="text_pair" if pairs else None)
+        # Models of older runs do not say so.
+        unsaid = None if run is None else columns.text_pair is not None
+        pairs = getattr(model.config, "reads_pairs", unsaid)
+        second = (columns.text_pair or "text_pair") if pairs else None
+        columns = replace(columns, text_pair=second)
         model.to(device).eval()  # type: ignore[arg-type]
         if limit is None:
             unlimited = tokenizer.model_max_length > LARGE_INTEGER

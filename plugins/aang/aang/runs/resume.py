@@ -61,8 +61,9 @@ def unfinished(out: Path, registry: Registry, **over: Any) -> TrainConfig:
     config = recorded_config(out / "config.yaml", registry, **over, out=out)
 
     def here(name: str, place: str | Path) -> str | Path:
-        recorded, own = Path(place), out.absolute() / copy_of(name)
-        is_copy = recorded.is_absolute() and recorded.match(copy_of(name))
+        recorded = Path(place)
+        own = out.absolute() / "data" / recorded.name
+        is_copy = recorded.is_absolute() and recorded.match(f"data/{name}.json*")
         return own if is_copy and own.is_file() and not recorded.exists() else place
 
     parts = {name: here(name, path) for name in PARTS if (path := getattr(config, name))}
@@ -71,8 +72,11 @@ def unfinished(out: Path, registry: Registry, **over: Any) -> TrainConfig:
 
 
 def copy_of(name: str) -> str:
-    """The file with the copy of an option's data in memory, relative to the run folder."""
-    return f"data/{name}.jsonl"
+    """The file with the copy of an option's data in memory, relative to the run folder.
+
+    In-domain text is an array: each row of an array is a text, where a line may hold paragraphs.
+    """
+    return f"data/{name}.json" if name == "domain" else f"data/{name}.jsonl"
 
 
 @contextmanager

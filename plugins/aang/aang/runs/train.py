@@ -12,7 +12,6 @@ from pydantic import ValidationError
 
 from aang.assembly.around_training import after_training, observers
 from aang.assembly.assembly import Assembly, assemble, hold_out
-from aang.assembly.labelled_tasks import end_task_columns
 from aang.assembly.prediction import Classifier, predict
 from aang.assembly.sources import Sources
 from aang.config import with_absolute_paths
@@ -220,7 +219,7 @@ def train_and_evaluate(
     evaluated, task_type = outcome.evaluation(assembly)
     write_part(folder, evaluated)
     task_type.finish(model.classifier.model)
-    pairs = end_task_columns(config).text_pair is not None
+    pairs = any(example.text_pair is not None for example in assembly.sources.task.train)
     folder.write_folder("model", lambda to: model.save(to, config.max_length, reads_pairs=pairs))
     for part in model.parts:
         if part.folder is not None:
