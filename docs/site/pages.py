@@ -94,7 +94,7 @@ REFERENCE = {
         "Training",
         [
             "aang.from_python.training.train",
-            "aang.from_python.estimator.AangClassifier",
+            "aang_plugin_best.estimator.AangClassifier",
             "aang.runs.evaluate.AppliedScores",
             "aang.runs.run.Run",
             "aang_core.fitting",

@@ -18,7 +18,6 @@ from aang.config import (
     with_absolute_paths,
 )
 from aang.config.values import parse_settings
-from aang.from_python.arrays import class_names, labelled_columns
 from aang.from_python.given_data import GivenData
 from aang.runs import (
     PENALTIES,
@@ -33,7 +32,6 @@ from aang.runs.linear_controls import MOST_WORK, controls_of
 from aang.runs.memory import check_memory, lowered
 from aang.runs.predict import Predictor, Text
 from aang.runs.prediction_files import Row, rows_of_file, rows_of_lines, write_predictions
-from aang.runs.preparation_config import from_anywhere
 from aang.runs.resume import new_run_folder
 from aang.runs.training import (
     build_trainer,
@@ -41,6 +39,8 @@ from aang.runs.training import (
     part_of,
     score_rows,
 )
+from aang_plugin_best.arrays import class_names, labelled_columns
 from aang_plugin_hub.card import card_of, cell, plain
 from aang_plugin_hub.origins import Origins
+from aang_plugin_prepare.config import from_anywhere
 from aang_plugin_prepare.text import read_unlabelled

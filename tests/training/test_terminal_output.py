@@ -1,7 +1,6 @@
 """Whatever data, names and folders hold, a terminal does nothing but show it."""
 
 import csv
-import html
 import io
 import json
 from pathlib import Path
@@ -51,12 +50,11 @@ def test_records_on_a_narrow_terminal(
 
 
 def test_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    """The line of a run that is watched through a pipe, the state of a bar, and a notebook."""
+    """The line of a run that is watched through a pipe, and the state of a bar."""
     training = TrainingProgress("", 3, "accuracy", Lines())
     training.after_round(1, {"weights": {EVIL: 0.9, "b": 0.1}, "end_task_weight": 0.5})
     training.after_evaluation(1, {"accuracy": 0.5}, True, {"end-task": 0.7, EVIL: 2.0})
     assert SHOWN in training.state()
-    assert html.escape(SHOWN) in training.html()
     _, err = capsys.readouterr()
     assert SHOWN in err
     assert not ACTING.search(err)

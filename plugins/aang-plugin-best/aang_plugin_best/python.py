@@ -9,17 +9,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from aang.from_python.arrays import (
-    class_names,
-    groups_of,
-    labelled_columns,
-    labels_of,
-    text_columns,
-    texts_of,
-    texts_to_predict,
-    weights_by_name,
-)
-from aang.from_python.estimator import TextEstimator, bad_input
 from aang.from_python.given_data import GivenData
 from aang.runs import choose_device, interruptible
 from aang.runs.predict import WINDOW
@@ -32,7 +21,18 @@ from sklearn.utils.validation import check_is_fitted
 from aang_core import DataError, ReadReport, load_plugins
 from aang_core.cli import echo, note
 from aang_core.storage import write_file, writing
+from aang_plugin_best.arrays import (
+    class_names,
+    groups_of,
+    labelled_columns,
+    labels_of,
+    text_columns,
+    texts_of,
+    texts_to_predict,
+    weights_by_name,
+)
 from aang_plugin_best.deploy import BEST, Together, open_classifier
+from aang_plugin_best.estimator import TextEstimator, bad_input
 from aang_plugin_best.search import Asked, Search, find_best
 from aang_plugin_best.verdict import words
 
@@ -124,7 +124,8 @@ def _written(given: GivenData, root: Path, group: str | None) -> dict[str, Any]:
         labelled = name in ("train", "dev") and group is not None
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, table.copy((*wanted, group) if labelled and group else wanted))
+            columns = (*wanted, group) if labelled and group else wanted
+            write_file(path, table.copy(columns, array=path.suffix == ".json"))
         options[name] = path if name in ("train", "dev", "test") else (str(path),)
     return options
 

@@ -1,4 +1,4 @@
-"""What gradients show before and during a training: ``aang diagnose``.
+"""What gradients show before and during a training: ``aang diagnose``; and ``aang doctor``.
 
 ``Diagnosis`` is what the command measures, ``Theorem`` the bound that follows from it.
 """

@@ -5,9 +5,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from aang.runs.preparation_config import PreparationConfig
 from aang_plugin_hub.card import filled
 from huggingface_hub import ModelCardData
+
+from aang_plugin_prepare.config import PreparationConfig
 
 LISTED = 20
 

@@ -8,11 +8,11 @@ from typing import Any
 import click
 from aang.cli.schema_options import given_options, options_of
 from aang.cli.train import RESUMABLE_WITH
-from aang.runs.preparation_config import PreparationConfig, from_anywhere, resolve_preparation
 
 from aang_core.cli.output import echo, note, print_table
 from aang_core.errors import ConfigError
 from aang_core.plugins import Plugins
+from aang_plugin_prepare.config import PreparationConfig, from_anywhere, resolve_preparation
 
 
 @click.command(short_help="Train an encoder further on unlabelled text.")

@@ -19,7 +19,6 @@ from aang.runs.computing import settle_precision
 from aang.runs.encoder_training import EncoderRows, encoder_settings, trained_encoder
 from aang.runs.files import ScoresLog
 from aang.runs.inputs import refuse_other_files
-from aang.runs.preparation_config import PreparationConfig, resolve_preparation
 from aang.runs.resume import opened
 from aang.runs.training import During, checkpoints_in, join
 from aang.task_types.metrics import LOG_LIKELIHOOD
@@ -37,6 +36,7 @@ from aang_core.tasks.processes import Processes
 from aang_core.training.trainer import Clock, Observer, Watching
 from aang_core.turns import training_turn
 from aang_plugin_prepare.card import preparation_card
+from aang_plugin_prepare.config import PreparationConfig, resolve_preparation
 from aang_plugin_prepare.text import UnlabelledText, read_unlabelled
 
 PREPARATION = "dapt"

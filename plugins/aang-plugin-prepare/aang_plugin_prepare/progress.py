@@ -6,7 +6,6 @@ from datetime import timedelta
 from typing import Any
 
 from aang.runs.encoder_training import ACCURACY
-from aang.runs.preparation_config import PreparationConfig
 from aang.task_types.metrics import LOG_LIKELIHOOD
 from datasets import disable_progress_bars
 from rich.console import Console
@@ -14,6 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from aang_core.cli.output import echo
 from aang_core.training.trainer import Clock, Observer
+from aang_plugin_prepare.config import PreparationConfig
 
 
 class PreparationBar:

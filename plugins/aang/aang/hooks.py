@@ -9,8 +9,3 @@ def aang_register_commands(register: RegisterCommand) -> None:
     register("train", "Train a classifier with auxiliary objectives.", "aang.cli.train:train")
     register("evaluate", "Evaluate a trained classifier.", "aang.cli.evaluate:evaluate")
     register("predict", "Predict the labels of texts.", "aang.cli.predict:predict")
-    register(
-        "doctor",
-        "Show versions, devices and plug-ins, to paste into an issue.",
-        "aang.cli.doctor:doctor",
-    )

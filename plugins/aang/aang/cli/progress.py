@@ -1,7 +1,5 @@
-"""Progress of a training: a bar on a terminal and in a notebook, plain lines elsewhere."""
+"""Progress of a training: a bar on a terminal, plain lines elsewhere."""
 
-import html
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,8 +24,6 @@ WORTH_TELLING = 10.0
 """Seconds above which training prints its estimate, and other work its first line."""
 A_LINE_EVERY = 60.0
 """Seconds between lines about other work, where there is no terminal."""
-MOST_LINES = 10
-"""Evaluations that a notebook shows, besides the best."""
 
 
 class TrainingProgress:
@@ -45,10 +41,9 @@ class TrainingProgress:
 
     def __init__(self, stage: str, steps: int, metric: str, show: "Show") -> None:
         self.stage, self.steps, self.step = stage or "training", steps, 0
-        self.evaluations: list[str] = []
         self._metric = metric
         self._show = show
-        self._score = self._losses = self._weights = self._best = ""
+        self._score = self._losses = self._weights = ""
 
     def after_round(self, step: int, record: Mapping[str, Any]) -> None:
         weights: Mapping[str, float] = record["weights"]
@@ -65,24 +60,11 @@ class TrainingProgress:
         self._score = f"{part} {self._metric} {shown_score(dev[self._metric], self._metric)}"
         self._score += " (best)" if best else ""
         self.step, self._losses = step, _in_words(losses)
-        self.evaluations.append(f"step {step}: {self.state()}")
-        if best:
-            self._best = self.evaluations[-1]
         self._show(self, True)
 
     def state(self) -> str:
         """The last score and losses, and the present weights."""
         return one_line(" · ".join(filter(None, (self._score, self._losses, self._weights))))
-
-    def html(self) -> str:
-        """A bar, and below it the best evaluation and the last ones."""
-        last = self.evaluations[-MOST_LINES:]
-        lines = last if self._best in ("", *last) else [self._best, *last]
-        return (
-            f"<div>{html.escape(self.stage)} "
-            f'<progress value="{self.step}" max="{self.steps}"></progress> '
-            f"{self.step}/{self.steps}</div><pre>{html.escape(chr(10).join(lines))}</pre>"
-        )
 
 
 Show = Callable[[TrainingProgress, bool], None]
@@ -98,7 +80,7 @@ class Lines:
     def __call__(self, training: TrainingProgress, evaluated: bool) -> None:
         if evaluated:
             where = "" if training.stage == "training" else f"{training.stage}, "
-            echo(where + training.evaluations[-1], err=True)
+            echo(f"{where}step {training.step}: {training.state()}", err=True)
         elif not self._told:
             self._expect(training)
 
@@ -138,8 +120,7 @@ def _in_words(losses: Mapping[str, float]) -> str:
 def training_progress(*, quiet: bool) -> Iterator[Observe]:
     """Yield a function that makes the observers of each training of a run; none if ``quiet``.
 
-    Outside notebooks everything goes to standard error, so that standard output contains only the
-    result.
+    Everything goes to standard error, so that standard output contains only the result.
     """
     console = Console(stderr=True)
     columns = (
@@ -152,8 +133,6 @@ def training_progress(*, quiet: bool) -> Iterator[Observe]:
     with _no_dataset_bars(), no_model_bars():
         if quiet:
             yield lambda stage, steps, metric: []
-        elif (observe := _notebook()) is not None:
-            yield observe
         elif not console.is_terminal:
             yield lambda stage, steps, metric: [TrainingProgress(stage, steps, metric, Lines())]
         else:
@@ -181,32 +160,6 @@ def _with_bar(bars: Progress, stage: str, steps: int, metric: str) -> Sequence[T
         bars.update(bar, completed=training.step, state=training.state())
 
     return [TrainingProgress(stage, steps, metric, show)]
-
-
-def _notebook() -> Observe | None:
-    """Makes observers that show all trainings under the running cell; None outside notebooks.
-
-    IPython in a terminal has no kernel, so it is not a notebook.
-    """
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    if shell is None or not hasattr(shell, "kernel"):
-        return None
-    from IPython.display import HTML, display
-
-    handle = display(HTML(""), display_id=True)
-    trainings: list[TrainingProgress] = []
-
-    def show(training: TrainingProgress, evaluated: bool) -> None:
-        # Between evaluations, about a hundred times in a training.
-        if evaluated or training.step % max(1, training.steps // 100) == 0:
-            handle.update(HTML("".join(one.html() for one in trainings)))
-
-    def observe(stage: str, steps: int, metric: str) -> Sequence[TrainingProgress]:
-        trainings.append(TrainingProgress(stage, steps, metric, show))
-        return trainings[-1:]
-
-    return observe
 
 
 @contextmanager

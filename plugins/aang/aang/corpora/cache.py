@@ -1,12 +1,7 @@
 """The folder for results that are expensive to compute again, and atomic writes into it."""
 
-import atexit
-import functools
 import hashlib
-import logging
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,18 +11,15 @@ import platformdirs
 from aang_core.errors import ConfigError
 from aang_core.storage.durable import whole_file
 
-_log = logging.getLogger(__name__)
-
 
 def cache_folder() -> Path:
     """The folder of all of AANG's caches, which exists.
 
     It is ``AANG_CACHE`` if that is set, otherwise ``aang`` in the platform's cache folder, such as
-    ``$XDG_CACHE_HOME`` or ``~/.cache``. If that folder cannot be written to, a warning says so, and
-    this process gets a temporary one.
+    ``$XDG_CACHE_HOME`` or ``~/.cache``.
 
     Raises:
-        ConfigError: it would be in a home folder, and there is none.
+        ConfigError: it cannot be written to, or would be in a home folder, and there is none.
 
     Examples:
         >>> import os
@@ -36,24 +28,7 @@ def cache_folder() -> Path:
         >>> cache_folder().name
         'my-cache'
     """
-    folder = chosen_cache_folder()
-    try:
-        return make_folder(folder)
-    except ConfigError as error:
-        return _temporary_folder(str(error), os.getpid())
-
-
-@functools.cache  # one folder and one warning a process
-def _temporary_folder(problem: str, process: int) -> Path:
-    folder = Path(tempfile.mkdtemp(prefix="aang-cache-"))
-
-    def remove() -> None:
-        if os.getpid() == process:  # a fork may end before its parent
-            shutil.rmtree(folder, ignore_errors=True)
-
-    atexit.register(remove)
-    _log.warning("%s Until then, nothing is kept for the next time", problem)
-    return folder
+    return make_folder(chosen_cache_folder())
 
 
 def chosen_cache_folder() -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,6 @@ from aang.assembly.stream_rows import StreamRows
 from aang.config import TrainConfig
 from aang.modeling import TextModel
 from aang.runs.files import ScoresLog, read_part, write_part
-from aang.runs.preparation_config import PreparationConfig
 from aang.runs.schema import StageResult
 from aang.runs.training import (
     During,
@@ -43,6 +42,9 @@ from aang_core.training.bench import RunTasks
 from aang_core.training.checkpoint import Checkpointer
 from aang_core.training.trainer import Schedule, Watching
 
+if TYPE_CHECKING:
+    from aang_plugin_prepare.config import PreparationConfig
+
 ACCURACY = "accuracy"
 """Share of the targets that the head predicts correctly, for outputs that count hits."""
 
@@ -59,7 +61,7 @@ class EncoderRows:
 
 
 def encoder_settings(
-    config: TrainConfig | PreparationConfig, pace: StageSettings | PreparationConfig
+    config: "TrainConfig | PreparationConfig", pace: "StageSettings | PreparationConfig"
 ) -> TrainingSettings:
     """The settings of encoder training.
 

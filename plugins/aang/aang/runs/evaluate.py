@@ -1,6 +1,5 @@
 """Scores and errors of a classifier on labelled data: by metric, by class, and as a matrix."""
 
-import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,14 +64,6 @@ class AppliedScores:
         found = self.evaluation
         named = ", ".join(f"{name} {found.shown(name)}" for name in found.scores)
         return f"{self.source}: {named}"
-
-    def _repr_html_(self) -> str:
-        """The scores and a table of the classes, for notebooks."""
-        notes = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in self.notes)
-        classes = self.classes
-        classes[classes.columns.difference(["examples"])] *= 100
-        table = classes.to_html(float_format="%.2f")
-        return f"<p>{html.escape(repr(self))}</p>{table}{notes}"
 
 
 def applied_scores(

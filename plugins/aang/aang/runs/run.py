@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
@@ -76,10 +75,6 @@ def _missing(folder: Path, error: FileNotFoundError) -> DataError:
         f"{folder}: {Path(str(error.filename)).name} is missing; another version of AANG wrote "
         f"this run, and this is {version('aang-core')}. Train it again"
     )
-
-
-_OBJECTIVES = 5
-"""Objectives that a notebook lists, those with the largest weights at the end."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -358,21 +353,6 @@ class Run:
             f"test {shown_score(result.majority.test, chosen.name)}\n"
             f"{count}; model in {self.folder / result.model}"
         )
-
-    def _repr_html_(self) -> str:
-        """The scores and the heaviest objectives as tables, for notebooks."""
-        from pandas import DataFrame
-
-        title = escape(repr(self).splitlines()[0])
-        header, *scores = table_of_scores(self)
-        tables = [DataFrame(scores, columns=header)]
-        weights = self.records.mean_weights(0.75, 1.0)
-        heaviest = sorted(weights, key=lambda name: -weights[name])[:_OBJECTIVES]
-        if heaviest:
-            rows = [[name, f"{weights[name]:.4f}"] for name in heaviest]
-            tables.append(DataFrame(rows, columns=["objective", "weight in the last quarter"]))
-        shown = (table.to_html(index=False, border=0) for table in tables)
-        return f"<p>{title}</p>{''.join(shown)}"
 
     def differences(self, installed: Plugins) -> list[str]:
         """How the plug-ins that the run used differ from those installed, a sentence each."""

@@ -18,7 +18,6 @@ from aang.corpora.tokens import TokenRows
 from aang.runs.computing import in_effect
 from aang.runs.devices import CPU, choose_device
 from aang.runs.memory import ReturnsFreeMemory
-from aang.runs.preparation_config import PreparationConfig
 from aang.runs.schema import DevScores
 from aang.task_types.metrics import LOSS
 from aang_core.errors import AangError
@@ -39,6 +38,8 @@ from aang_core.training.rows import RowBudget
 from aang_core.training.trainer import Boundary, Observer, Schedule, Trainer, Watching
 
 if TYPE_CHECKING:
+    from aang_plugin_prepare.config import PreparationConfig
+
     from aang.runs.summary import Summary
 
 Observe = Callable[[str, int, str], Sequence[Observer]]
@@ -187,7 +188,7 @@ def build_trainer(
     )
 
 
-def base_optimizer(config: TrainConfig | PreparationConfig) -> OptimizerSettings:
+def base_optimizer(config: "TrainConfig | PreparationConfig") -> OptimizerSettings:
     """The optimiser settings that all trainings of a run share.
 
     ``--optimizer`` is not one of them: stages and the final fine-tuning have rates of their own,
@@ -204,7 +205,7 @@ def base_optimizer(config: TrainConfig | PreparationConfig) -> OptimizerSettings
 
 
 def settings_alone(
-    config: TrainConfig | PreparationConfig,
+    config: "TrainConfig | PreparationConfig",
     optimizer: OptimizerSettings,
     schedule: Schedule,
     batch_size: int,
@@ -232,7 +233,7 @@ def settings_alone(
 def checkpoints_in(
     folder: RunFolder,
     place: str,
-    config: TrainConfig | PreparationConfig,
+    config: "TrainConfig | PreparationConfig",
     during: During,
     logs: Sequence[str] = (DevScores.file,),
 ) -> Checkpointer:

@@ -83,7 +83,6 @@ def _machine() -> dict[str, object]:
 
 def _device() -> dict[str, object]:
     import torch
-
     from aang.runs.computing import gains_by_bf16
     from aang.runs.devices import on_usable_cores
     from aang.runs.training import choose_training_device
@@ -115,9 +114,8 @@ def _plugins(plugins: Plugins) -> dict[str, object]:
 
 
 def _caches() -> dict[str, object]:
-    from huggingface_hub.constants import HF_HUB_CACHE
-
     from aang.corpora.cache import chosen_cache_folder
+    from huggingface_hub.constants import HF_HUB_CACHE
 
     folders = {"AANG": chosen_cache_folder(), "models of the hub": Path(HF_HUB_CACHE)}
     return {name: f"{folder}, {_access(folder)}" for name, folder in folders.items()}

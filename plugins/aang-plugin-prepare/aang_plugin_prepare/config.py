@@ -4,12 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pydantic import Field, model_validator
-
 from aang.config import validated
 from aang.config.schema import ComputingOptions, LoadingOptions, OptimizerOptions, Section
 from aang.config.values import Positive, Rate, Settings, Several
 from aang.corpora.places import from_home
+from pydantic import Field, model_validator
 
 DEFAULT_MINUTES = 30.0
 """How long an encoder is trained without ``--minutes`` and ``--steps``."""

@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from aang.config import schema_of
+from aang.from_python.training import train
+from aang.runs.devices import choose_device
+from aang.runs.predict import WINDOW, Predictor
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from aang.config import schema_of
-from aang.from_python.arrays import (
+from aang_core.errors import ConfigError, DataError
+from aang_core.objectives.stages import ReadReport
+from aang_core.plugins import load_plugins
+from aang_core.turns import training_turn
+from aang_plugin_best.arrays import (
     class_names,
     column_names,
     labelled_columns,
@@ -26,13 +33,6 @@ from aang.from_python.arrays import (
     texts_to_predict,
     weights_by_name,
 )
-from aang.from_python.training import train
-from aang.runs.devices import choose_device
-from aang.runs.predict import WINDOW, Predictor
-from aang_core.errors import ConfigError, DataError
-from aang_core.objectives.stages import ReadReport
-from aang_core.plugins import load_plugins
-from aang_core.turns import training_turn
 
 _OF_FIT = {
     *("train", "dev", "test", "dataset", "text", "text_pair", "label", "train_rows"),

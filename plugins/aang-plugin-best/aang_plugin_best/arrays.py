@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from aang.corpora.text_files import well_formed
+from aang.task_types.cells import Cell, class_name
 from pandas import isna
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from aang.corpora.text_files import well_formed
-from aang.task_types.cells import Cell, class_name
 from aang_core.objectives.stages.data import ReadReport
 
 
