@@ -231,7 +231,7 @@ class FitOptions(BaseModel):
                     f"the draws ({as_argument('draws_per_step', made.draws_per_step)}); give more "
                     "rows or fewer draws"
                 )
-        if made.metric in ("rmse", "loss"):
+        if made.metric in ("rmse", "mse", "mae", "error", "loss"):
             raise ConfigError(
                 f"{as_argument('metric', made.metric)}: the model with the highest score is kept, "
                 f"and {made.metric} is better when lower; choose r2, or "

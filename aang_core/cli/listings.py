@@ -158,11 +158,9 @@ def show_space(plugins: Plugins, space: str, as_json: bool) -> None:
 
     shown = load_space(space, plugins.registry)
     if as_json:
-        passes = {key: [o.name for o in group] for key, group in shown.shared_passes.items()}
         document = {
             "name": shown.name,
             "objectives": [objective.name for objective in shown.objectives],
-            "shared_passes": passes,
             "dropped": [dropped._asdict() for dropped in shown.dropped],
             "notes": list(shown.notes),
         }
@@ -179,11 +177,6 @@ def _in_words(space: "Space") -> Iterable[str]:
     count = len(space.objectives)
     yield f"\n{count} objective{'' if count == 1 else 's'}"
     yield from (f"  {objective.name}" for objective in space.objectives)
-    if space.shared_passes:
-        yield "\nsharing one pass through the encoder where a step trains several of them"
-    for key, group in space.shared_passes.items():
-        outputs = ", ".join(objective.output.key for objective in group)
-        yield f"  {'the pass of the end task' if key == 'end-task' else key}: {outputs}"
     yield f"\n{len(space.dropped)} dropped"
     yield from (f"  {name}: {reason}" for name, reason in space.dropped)
 

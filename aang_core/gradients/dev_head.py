@@ -224,8 +224,7 @@ class FreshDevHead(DevHead):
         if self._head is None:
             self._head = copy.deepcopy(end_task.head).eval()
         head = self._head
-        self._take_untrained(head, end_task.head)
-        self._initialise(head)
+        self._begin(head, end_task.head)
         parameters = [p for p in head.parameters() if p.requires_grad]
         if not parameters:
             return head
@@ -259,27 +258,27 @@ class FreshDevHead(DevHead):
         return head
 
     @torch.no_grad()
-    def _take_untrained(self, head: nn.Module, own: nn.Module) -> None:
-        """Copy frozen parameters and buffers of the end task's ``own`` head, as they are now."""
-        for parameter, now in zip(head.parameters(), own.parameters(), strict=True):
-            if not parameter.requires_grad:
-                parameter.copy_(now)
-        for buffer, value in zip(head.buffers(), own.buffers(), strict=True):
-            buffer.copy_(value)
+    def _begin(self, head: nn.Module, own: nn.Module) -> None:
+        """Initialise as transformers does: normal matrices, gains of one, biases of zero.
 
-    @torch.no_grad()
-    def _initialise(self, head: nn.Module) -> None:
-        """Initialise as transformers does: normal matrices, gains of one, biases of zero."""
-        for name, parameter in head.named_parameters():
-            if not parameter.requires_grad:
-                continue
-            if parameter.dim() > 1:
+        Frozen parameters, buffers, and vectors and scalars that are neither gain nor bias, such as
+        a temperature, are those of the end task's ``own`` head.
+        """
+        for (name, parameter), now in zip(head.named_parameters(), own.parameters(), strict=True):
+            last = name.rpartition(".")[2]
+            if parameter.requires_grad and parameter.dim() > 1:
                 drawn = torch.randn(
                     parameter.shape, generator=self.generator, dtype=parameter.dtype
                 )
                 parameter.copy_(to_device(drawn.mul_(self.init_std), parameter.device))
+            elif parameter.requires_grad and "bias" in last:
+                parameter.zero_()
+            elif parameter.requires_grad and last.endswith("weight"):
+                parameter.fill_(1.0)
             else:
-                parameter.fill_(1.0 if name.endswith("weight") else 0.0)
+                parameter.copy_(now)
+        for buffer, value in zip(head.buffers(), own.buffers(), strict=True):
+            buffer.copy_(value)
 
 
 class RememberingDevHead(DevHead):

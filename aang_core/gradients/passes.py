@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from aang_core.errors import AangError
 from aang_core.gradients.segments import Rider
 from aang_core.tasks.task import Batch, RowLosses, Task
 
@@ -127,8 +128,19 @@ class Passes:
             return self.scale.on(task.losses(head, features, batch.targets))
 
     def dev_features(self, features: Sequence[Tensor]) -> list[Tensor]:
-        """Features to fit the dev head on: detached, in the parameters' precision."""
+        """Features to fit the dev head on: detached, in the parameters' precision.
+
+        Raises:
+            AangError: the body returns something other than a tensor.
+        """
         dtype = next(self.body.parameters()).dtype
+        for found in features:
+            if not isinstance(found, Tensor):
+                raise AangError(
+                    f"the body returned a {type(found).__name__}, and signals against the dev "
+                    "gradient need one tensor of features with a row for each row of the batch; "
+                    "return that, or take a weighter without such signals, such as static"
+                )
         return [f.detach().to(dtype) for f in features]
 
     def trained(self) -> list[nn.Parameter]:

@@ -192,6 +192,9 @@ class StreamEngine:
     def _add_alone(self, segment: Segment, parameters: Sequence[nn.Parameter]) -> Tensor:
         """Add the gradient of a segment's only task to ``.grad``, and return its mean loss."""
         coefficient = segment.coefficient
+        if not coefficient:
+            with torch.no_grad():
+                return self._losses(segment, list(self._features(segment)))[0]
         if coefficient == 1.0 and len(segment.batches) == 1:
             return self._backward(segment, self._features(segment))[0]
         # Weighted after backward, which is what a step that measures does.
@@ -201,8 +204,6 @@ class StreamEngine:
         for parameter, total in before.items():
             parameter.grad = total
         for parameter, gradient in found.items():
-            if not coefficient:
-                continue
             if len(segment.batches) > 1:
                 gradient.div_(count)
             if parameter.grad is not None:

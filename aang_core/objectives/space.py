@@ -87,29 +87,6 @@ class Space:
         return tuple(o for o in self.combinations if o.legal and o.name not in self.excluded)
 
     @cached_property
-    def shared_passes(self) -> Mapping[str, tuple[Objective, ...]]:
-        """Objectives that share a pass through the encoder when a step trains several of them.
-
-        The key is what they share: ``end-task`` for the end task's own pass, otherwise data,
-        transform and representation. Objectives whose output declares ``several-views``, or whose
-        transform ``noises-embeddings``, are left out.
-        """
-        groups: dict[str, list[Objective]] = {}
-        for objective in self.objectives:
-            if "several-views" in objective.output.provides:
-                continue
-            if "noises-embeddings" in objective.transform.provides:
-                continue
-            of_step = "rows-of-the-step" in objective.data.provides
-            parts = [p.key for p in objective.primitives if p.stage != "output"]
-            groups.setdefault("end-task" if of_step else "/".join(parts), []).append(objective)
-        return {
-            name: tuple(group)
-            for name, group in groups.items()
-            if len(group) > 1 or name == "end-task"
-        }
-
-    @cached_property
     def dropped(self) -> tuple[Dropped, ...]:
         """All other combinations, each with its reason."""
         kept = set(self.objectives)

@@ -103,12 +103,17 @@ class StepRunner:
         if len(rows) == 1:
             draw = partial(self._of_draw, rows[0], measures, training.clip)
             return self._until_it_succeeds(draw, training, step)
+        head = self._engine.dev_head
+        remembered, buffers = dict(vars(head)), KeptBuffers(self._buffers)
         results: list[StepResult] = []
         mean: dict[nn.Parameter, Tensor] = {}
         for of_draw in rows:
             draw = partial(self._of_draw, of_draw, measures, training.norm)
             results.append(self._until_it_succeeds(draw, training, step))
             if results[-1].problem is not None:
+                # Nothing is learned from the draws before it either.
+                buffers.restore()
+                vars(head).update(remembered)
                 return results[-1]
             for parameter in training.parameters:
                 if parameter.grad is None:

@@ -216,7 +216,11 @@ def leave_sum(
     of_body = set(training.of_body)
     for parameter in dict.fromkeys(p for update in updates for p in update.deltas):
         factors = coefficients if parameter in of_body else of_heads
-        parameter.grad = moved(torch.zeros_like(parameter), parameter, updates, factors)
+        used = (c for u, c in zip(updates, factors, strict=True) if parameter in u.deltas)
+        # With a gradient of zeros, momentum and weight decay would still move it.
+        parameter.grad = None
+        if any(used):
+            parameter.grad = moved(torch.zeros_like(parameter), parameter, updates, factors)
     norm = training.clip()
     # If the norms that the host knows already decide it, it need not wait for this one.
     return surely_finite(updates, coefficients, of_heads) or bool(norm.isfinite())

@@ -17,7 +17,7 @@ output: [end-task]
 @pytest.mark.parametrize(("name", "legal", "dropped"), [("td", 24, 8), ("td+ed", 40, 24)])
 def test_show_space(name: str, legal: int, dropped: int, site: Site) -> None:
     shown = site.json("show-space", name)
-    assert set(shown) == {"name", "objectives", "shared_passes", "dropped", "notes"}
+    assert set(shown) == {"name", "objectives", "dropped", "notes"}
     assert shown["name"] == name
     assert len(shown["objectives"]) == len(set(shown["objectives"])) == legal
     assert len(shown["dropped"]) == dropped
@@ -34,7 +34,6 @@ def test_show_a_space_of_ones_own(site: Site, tmp_path: Path) -> None:
     assert site.json("show-space", str(path)) == {
         "name": "own",
         "objectives": ["task/mask/bidirectional/end-task"],
-        "shared_passes": {},
         "dropped": [
             {
                 "objective": "task/mask/left-to-right/end-task",

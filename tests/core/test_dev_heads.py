@@ -208,6 +208,31 @@ def test_what_the_end_tasks_head_does_not_train_stays_as_it_is_there() -> None:
     assert all(p.grad is None for p in (*head.parameters(), *task.head.parameters()))
 
 
+def test_a_temperature_begins_as_in_the_end_tasks_head() -> None:
+    """With zeros, no gradient would reach the body, or it would be NaN."""
+
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gain, self.temperature = (nn.Parameter(t) for t in (torch.rand(4), torch.rand(())))
+            self.norm, self.out = nn.LayerNorm(4), nn.Linear(4, 3)
+
+        def forward(self, features: Tensor) -> Tensor:
+            found: Tensor = self.out(self.norm(features) * self.gain) / self.temperature
+            return found
+
+    own = Scaled()
+    nn.init.uniform_(own.norm.weight)
+    nn.init.uniform_(own.norm.bias)
+    batch = Batch({}, {"labels": torch.arange(5) % 3}, 5)
+    fresh = FreshDevHead(torch.Generator(), iterations=0)
+    head = fresh.fit(Classify(own), [torch.randn(5, 4)], [batch])
+    for name in ("gain", "temperature"):
+        assert torch.equal(head.get_parameter(name), own.get_parameter(name))
+    assert (head.get_parameter("norm.weight") == 1).all()
+    assert not head.get_parameter("norm.bias").any()
+
+
 def test_a_head_with_nothing_to_train_is_taken_as_it_is() -> None:
     """The body may end in the logits."""
     features, batch = torch.randn(5, 3), Batch({}, {"labels": torch.arange(5) % 3}, 5)

@@ -1,5 +1,6 @@
 """NaN or infinite losses and gradients: reported by task and step, and not learned from."""
 
+import itertools
 import logging
 import math
 from collections.abc import Callable
@@ -193,6 +194,27 @@ def test_a_skipped_step_changes_no_buffer(weighter: str, gradient: bool) -> None
         )
     for name, buffer in body.named_buffers():
         assert torch.equal(buffer, before[name]), name
+
+
+def test_a_bad_draw_undoes_the_good_ones_of_its_step() -> None:
+    """Of the two draws of each step, the second is NaN."""
+    end, calls = task("end"), itertools.count(1)
+
+    def loss(predicted: Tensor, wanted: Tensor) -> Tensor:
+        factor = math.nan if next(calls) % 2 == 0 else 1.0
+        return factor * (predicted.squeeze(1) - wanted).square()
+
+    end = TensorTask("end", end.head, end.inputs, end.targets, loss)
+    body = Normed()
+    with pytest.raises(NumericalError, match="10th step in a row"):
+        fit(
+            *(body, end, []),
+            dev=task("end"),
+            evaluate=lambda: {"accuracy": 0.5},
+            weighter="single-task",
+            **{"steps": 50, "draws_per_step": 2, "on_nan": "skip"},
+        )
+    assert int(body.norm.num_batches_tracked) == 0
 
 
 def test_an_attempt_that_overflows_changes_no_buffer() -> None:

@@ -1,5 +1,6 @@
 """Training of a user's own modules."""
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ from aang_plugin_tartan.static import Static
 from torch import Tensor, nn
 
 from aang_core import (
+    AangError,
     ConfigError,
     DataError,
     OptimizerSettings,
@@ -119,6 +121,38 @@ def test_scores_are_those_of_evaluation_mode() -> None:
     fit(body, end, [], dev=end, evaluate=evaluate, weighter="single-task", steps=4, eval_every=2)
     assert modes == [(False, False)] * 3
     assert not body.training
+
+
+def test_a_frozen_batch_normalisation_keeps_its_statistics() -> None:
+    """Others follow the batches."""
+    body = nn.Sequential(nn.Linear(1, 4), nn.BatchNorm1d(4), nn.BatchNorm1d(4))
+    body[1].requires_grad_(False).eval()
+    end = line("end", nn.Linear(4, 1), 1.0)
+    scores = itertools.count()
+    fit(
+        *(body, end, []),
+        dev=end,
+        evaluate=lambda: {"accuracy": float(next(scores))},  # so that the last state is kept
+        weighter="single-task",
+        steps=2,
+    )
+    assert [int(body[i].num_batches_tracked) for i in (1, 2)] == [0, 2]
+
+
+def test_a_body_of_several_outputs_has_no_signals() -> None:
+    class Two(nn.Linear):
+        def forward(self, input: Tensor) -> Any:
+            return (super().forward(input),)
+
+    class First(nn.Linear):
+        def forward(self, input: Any) -> Tensor:
+            return super().forward(input[0])
+
+    end, other = (line(name, First(4, 1), 1.0) for name in ("end", "other"))
+    run = {"dev": end, "evaluate": lambda: {"accuracy": 0.5}, "steps": 4}
+    fit(Two(1, 4), end, [other], weighter="static", **run)
+    with pytest.raises(AangError, match="the body returned a tuple, and signals against the dev"):
+        fit(Two(1, 4), end, [other], weighter="factored", **run)
 
 
 def test_a_body_that_nothing_can_train_is_refused() -> None:

@@ -145,6 +145,20 @@ def test_a_descent_by_hand() -> None:
     assert bench.last.coefficients == dict(zip(NAMES, coefficients, strict=True))
 
 
+def test_a_coefficient_of_zero_leaves_a_head_alone() -> None:
+    """As in a step: with a gradient of zeros, weight decay and momentum would move it."""
+    bench, _ = made()
+    found = bench.gradients(NAMES)
+    assert found is not None
+    left: list[bool] = []
+    bench.optimization.update = lambda: left.extend(  # type: ignore[method-assign]
+        p.grad is None for p in bench.tasks.auxiliaries[NAMES[-1]].head.parameters()
+    )
+    bench.descend(found, [0.5, 0.5, 0.0])
+    assert left
+    assert all(left)
+
+
 def test_the_sum_is_clipped_like_any_gradient() -> None:
     bench, _ = made()
     bench.optimization.settings.__dict__["max_grad_norm"] = 1e-3

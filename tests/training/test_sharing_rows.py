@@ -210,17 +210,6 @@ def test_the_packed_engine_takes_all_kinds(options: dict[str, object], tmp_path:
     assert len(set(weights.values())) > 2
 
 
-def test_a_space_says_what_shares_a_pass(aang: Aang) -> None:
-    shown = aang("show-space", "td+c").out
-    assert "  the pass of the end task: supervised-contrast, simcse" not in shown
-    assert "  the pass of the end task: supervised-contrast\n" in shown
-    assert "  task/no-op/bidirectional: denoise, end-task, supervised-contrast\n" in shown
-    document = json.loads(aang("show-space", "td+c", "--json").out)
-    assert document["shared_passes"]["end-task"] == [CONTRAST]
-    assert "sharing" in aang("show-space", "td").out
-    assert "sharing" not in aang("show-space", CONTRAST.replace("end-task-rows", "task")).out
-
-
 def test_td_keeps_its_meaning(aang: Aang) -> None:
     counts = {
         name: len(json.loads(aang("show-space", name, "--json").out)["objectives"])

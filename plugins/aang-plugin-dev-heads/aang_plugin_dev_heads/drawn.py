@@ -6,14 +6,15 @@ import torch
 from torch import Tensor, nn
 
 from aang_core import AangError, Batch, Task
-from aang_core.gradients import DevHead, DevHeadSettings, Passes, fitted_dev_head
+from aang_core.gradients import DevHead, DevHeadSettings, Passes, fitted_dev_head, to_device
 
 
 class DrawnDevHead(DevHead):
     """Fits φ* to end-task training rows drawn only for it, as AANG's code does.
 
     This costs one more pass through the body, without gradients and without dropout, because the
-    head stands for the minimiser on its rows. Every process makes this pass.
+    head stands for the minimiser on its rows. Every process makes this pass. Rows of the step
+    itself are left out, if there are others.
 
     Args:
         inner: fits a head to given features.
@@ -49,7 +50,34 @@ class DrawnDevHead(DevHead):
                 seen = self._passes.dev_features([self._passes.features(b) for b in drawn])
         finally:
             body.train(was_training)
+        own = [batch.numbers for batch in batches if batch.numbers is not None]
+        if own:
+            seen, drawn = _others(seen, drawn, torch.cat(own))
         return self.inner.fit(end_task, seen, drawn)
+
+
+def _others(
+    features: Sequence[Tensor], drawn: Sequence[Batch], own: Tensor
+) -> tuple[Sequence[Tensor], Sequence[Batch]]:
+    """The drawn rows that are not among the step's ``own``; all of them if there are no others.
+
+    A head that was fitted to the rows whose gradient is then measured makes the end task look
+    harmful, and with few training rows most of the drawn ones are among them.
+    """
+    kept: list[tuple[Tensor, Batch]] = []
+    for part, batch in zip(features, drawn, strict=True):
+        if batch.numbers is None or any(len(t) != batch.rows for t in batch.targets.values()):
+            kept.append((part, batch))
+            continue
+        left = (~torch.isin(batch.numbers, own)).nonzero().flatten()
+        if len(left):
+            places = to_device(left, part.device)
+            targets = {name: target[places] for name, target in batch.targets.items()}
+            numbers = batch.numbers[left]
+            kept.append((part[places], Batch({}, targets, len(left), numbers=numbers)))
+    if not kept:
+        return features, drawn
+    return [part for part, _ in kept], [batch for _, batch in kept]
 
 
 def drawn(

@@ -14,7 +14,7 @@ PENALTIES = (1.0, 0.1, 1e-2, 1e-3, 1e-4)
 because each fit starts from the previous one."""
 
 _HELD_OUT = 4
-"""Every fourth row is held out to choose the penalty."""
+"""Every fourth of the different rows is held out to choose the penalty."""
 
 
 class LinearHead(nn.Module):
@@ -97,8 +97,8 @@ class LogisticDevHead(DevHead):
         targets = {
             key: torch.cat([batch.targets[key] for batch in batches]) for key in batches[0].targets
         }
-        held_out = torch.arange(len(seen), device=seen.device) % _HELD_OUT == _HELD_OUT - 1
-        if len(seen) < _HELD_OUT:
+        held_out = _places(batches).to(seen.device) % _HELD_OUT == _HELD_OUT - 1
+        if not held_out.any():
             chosen = PENALTIES[0]
         else:
             chosen = self._best_penalty(end_task, seen, targets, held_out, classes)
@@ -154,6 +154,18 @@ class LogisticDevHead(DevHead):
         optimizer.zero_grad(set_to_none=True)
 
 
+def _places(batches: Sequence[Batch]) -> Tensor:
+    """The place of each row among the different rows, int64 ``[N]``.
+
+    Rows of earlier steps may hold a row twice, which must not be on both sides.
+    """
+    known = [batch.targets.get("/numbers", batch.numbers) for batch in batches]
+    numbers = [number.cpu() for number in known if number is not None]
+    if len(numbers) < len(known):
+        return torch.arange(sum(batch.rows for batch in batches))
+    return torch.cat(numbers).unique(return_inverse=True)[1]
+
+
 def _by_row(batch: Batch) -> bool:
     return all(t.dim() > 0 and len(t) == batch.rows for t in batch.targets.values())
 
@@ -176,5 +188,14 @@ def logistic(
     generator: torch.Generator,
     keep: Callable[[Tensor], Tensor],
 ) -> LogisticDevHead:
-    """Make the dev head that ``--dev-head-fit logistic`` stands for."""
+    """Make the dev head that ``--dev-head-fit logistic`` stands for.
+
+    Raises:
+        AangError: it is named as the dev head, which chooses the rows.
+    """
+    if settings.kind in settings.plugins and settings.plugins[settings.kind].load() is logistic:
+        raise AangError(
+            f"--dev-head {settings.kind}: fits and chooses no rows; give --dev-head-fit "
+            f"{settings.kind}, and remembered or drawn as the dev head"
+        )
     return LogisticDevHead(keep)

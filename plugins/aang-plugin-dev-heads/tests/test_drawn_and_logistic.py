@@ -36,6 +36,41 @@ def test_drawn_rows_are_no_way_to_fit() -> None:
         choose_dev_head(settings, Passes(nn.Linear(1, 1), "fp32"), torch.Generator())
 
 
+def test_logistic_regression_chooses_no_rows() -> None:
+    heads = find_dev_heads("logistic", "adamw", load_plugins().registry)
+    settings = DevHeadSettings("logistic", plugins=heads)
+    with pytest.raises(AangError, match="--dev-head logistic: fits and chooses no rows"):
+        choose_dev_head(settings, Passes(nn.Linear(1, 1), "fp32"), torch.Generator())
+
+
+def test_drawn_rows_of_the_step_itself_are_left_out() -> None:
+    """If there are others, features and targets alike."""
+    body = nn.Identity()
+    numbers = torch.tensor([4, 1, 4, 0])
+    inputs = {"input": numbers.float().unsqueeze(1)}
+    drawn = Batch(inputs, {"labels": numbers}, 4, numbers=numbers)
+    seen: list[list[int]] = []
+
+    class Seen(DevHead):
+        def fit(
+            self, end_task: Task, features: Sequence[Tensor], batches: Sequence[Batch]
+        ) -> nn.Module:
+            assert torch.equal(features[0].squeeze(1), batches[0].targets["labels"].float())
+            seen.append(batches[0].targets["labels"].tolist())
+            assert len(seen[-1]) == batches[0].rows
+            return nn.Identity()
+
+    passes = Passes(nn.Sequential(body, nn.Linear(1, 1).requires_grad_(False)), "fp32")
+    passes.body[1].weight.data.fill_(1.0)
+    passes.body[1].bias.data.zero_()
+    head = DrawnDevHead(Seen(), passes, 4)
+    head.draw_from(lambda count: [drawn])
+    for own in ([4, 7], [0, 1, 4]):
+        step = Batch({}, {}, len(own), numbers=torch.tensor(own))
+        head.fit(cast(Task, None), [], [step])
+    assert seen == [[1, 0], [4, 1, 4, 0]]
+
+
 def test_drawn_rows_go_through_the_body_without_dropout() -> None:
     """And leave it in training, with no gradient and no draw of torch's own generator."""
     body = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.5))
@@ -91,6 +126,19 @@ def test_logistic_regression_is_at_its_minimum() -> None:
     assert float(loss) < 0.8 * float(
         functional.cross_entropy(torch.zeros(80, 3), batch.targets["labels"])
     )
+
+
+def test_no_row_is_on_both_sides_when_the_penalty_is_chosen() -> None:
+    """Rows of earlier steps come again; their labels of chance would be known by heart."""
+    generator = torch.Generator().manual_seed(1)
+    features = torch.randn(24, 1, 40, generator=generator)
+    labels = torch.randint(0, 2, (24,), generator=generator)
+    task = Classify(nn.Sequential(nn.Flatten(), nn.Linear(40, 2)))
+    heads = []
+    for rows in (torch.arange(24), torch.arange(24).repeat(5)):
+        batch = Batch({}, {"labels": labels[rows]}, len(rows), numbers=rows)
+        heads.append(LogisticDevHead(first_token).fit(task, [features[rows]], [batch]))
+    torch.testing.assert_close(heads[0](features), heads[1](features), rtol=1e-2, atol=1e-3)
 
 
 def test_logistic_regression_reads_what_is_kept_and_draws_nothing() -> None:

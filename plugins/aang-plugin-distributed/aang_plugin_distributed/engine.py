@@ -7,6 +7,7 @@ from typing import ClassVar, TypeVar
 import torch
 from torch import Tensor, nn
 
+from aang_core.errors import ConfigError
 from aang_core.gradients.dev_head import DevHead
 from aang_core.gradients.engine import EngineSettings
 from aang_core.gradients.ledger import (
@@ -21,7 +22,14 @@ from aang_core.gradients.passes import (
     taken,
     trained,
 )
-from aang_core.gradients.segments import Rider, Segment, largest_batch, members_of, tokens
+from aang_core.gradients.segments import (
+    Rider,
+    Segment,
+    batch_norm_of,
+    largest_batch,
+    members_of,
+    tokens,
+)
 from aang_core.gradients.stream import StreamEngine
 from aang_core.tasks.processes import Processes
 from aang_core.tasks.task import Batch, Task
@@ -47,6 +55,9 @@ class DistributedEngine:
         dev_head: the head that the dev gradient goes through.
         settings: the options of the engine.
         processes: the processes that share the training.
+
+    Raises:
+        ConfigError: the body has batch normalisation.
     """
 
     splits_rows = True
@@ -56,6 +67,12 @@ class DistributedEngine:
     def __init__(
         self, body: nn.Module, dev_head: DevHead, settings: EngineSettings, processes: Processes
     ) -> None:
+        if (name := batch_norm_of(body)) is not None:
+            raise ConfigError(
+                f"several processes cannot share a training of a body with batch normalisation "
+                f"({name}), whose statistics would differ between them; use one process, or "
+                "another normalisation"
+            )
         self.dev_head = dev_head
         self.clip = TaskClip(settings.task_clip)
         self.processes = processes

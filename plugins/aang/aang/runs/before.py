@@ -159,7 +159,8 @@ def few_other_rows(assembly: Assembly) -> str | None:
     config, rows = assembly.config, len(assembly.end_task)
     left = rows - config.batch_size
     measured = assembly.weighter.signals & AGAINST_DEV
-    if not measured or config.dev_head != "remembered" or left >= config.batch_size:
+    fitted_to_others = config.dev_head not in ("own-rows", "end-task")
+    if not measured or not fitted_to_others or left >= config.batch_size:
         return None
     found = (
         f"leaves {left} to fit the dev head to, so the signals are noisy"

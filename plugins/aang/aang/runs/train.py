@@ -207,9 +207,11 @@ def train_and_evaluate(
     if processes.first:
         cost.go_on()
     processes.wait()
-    progress = trainer.train()
-    for plugin in plugins:
-        plugin.close()
+    try:
+        progress = trainer.train()
+    finally:
+        for plugin in plugins:
+            plugin.close()
     checkpointer.save(trainer)
     during.interruption.check(trainer.bench.steps)
     seconds, body_rows = cost.seconds, cost.rows()
