@@ -29,6 +29,7 @@ from tests.support.gradients import (
     GradientEngine,
     PackedEngine,
     Precision,
+    RememberingDevHead,
     Rider,
     Segment,
     StreamEngine,
@@ -453,6 +454,34 @@ def test_falling_back_drops_the_units_that_the_stream_engine_drops() -> None:
             engine.step(step.end, [], step.dev)
         found.append([p.grad for p in step.parameters])
     torch.testing.assert_close(*found, rtol=0, atol=0)
+
+
+def test_falling_back_in_a_later_pass_remembers_a_step_once() -> None:
+    """Two objectives have images of different sizes; the end task's pass comes before theirs."""
+
+    class OfImages(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Conv2d(1, 3, 3)
+
+        def forward(self, x: Tensor) -> Tensor:
+            found: Tensor = self.layer(x).mean((2, 3))
+            return found
+
+    def batch(rows: int, size: int) -> Batch:
+        labels = torch.arange(rows) % 2
+        return Batch({"x": torch.randn(rows, 1, size, size)}, {"labels": labels}, rows)
+
+    head = RememberingDevHead(FreshDevHead(torch.Generator()), 64)
+    head.observe([torch.randn(8, 3)], [batch(8, 8)])
+    engine = PackedEngine(OfImages(), head, max_rows=12)
+    end, *others = (
+        Segment(Classify(nn.Linear(3, 2)), [batch(rows, size)], 1 / 3, remember=rows == 8)
+        for rows, size in ((8, 8), (4, 6), (4, 10))
+    )
+    with pytest.warns(UserWarning, match="the stream engine takes over"):
+        engine.step(end, others, [batch(4, 8)])
+    assert {name.partition("|")[0] for name in head.remembered()} == {"0", "1"}
 
 
 @pytest.mark.parametrize("wrapper", [Scaled, WithoutRows, Unpackable])

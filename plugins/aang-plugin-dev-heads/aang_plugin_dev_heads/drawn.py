@@ -51,9 +51,8 @@ class DrawnDevHead(DevHead):
         finally:
             body.train(was_training)
         own = [batch.numbers for batch in batches if batch.numbers is not None]
-        if own:
-            seen, drawn = _others(seen, drawn, torch.cat(own))
-        return self.inner.fit(end_task, seen, drawn)
+        others = _others(seen, drawn, torch.cat(own)) if own else (seen, drawn)
+        return self.inner.fit(end_task, *others)
 
 
 def _others(

@@ -163,7 +163,8 @@ def _places(batches: Sequence[Batch]) -> Tensor:
     numbers = [number.cpu() for number in known if number is not None]
     if len(numbers) < len(known):
         return torch.arange(sum(batch.rows for batch in batches))
-    return torch.cat(numbers).unique(return_inverse=True)[1]
+    places: Tensor = torch.cat(numbers).unique(return_inverse=True)[1]
+    return places
 
 
 def _by_row(batch: Batch) -> bool:

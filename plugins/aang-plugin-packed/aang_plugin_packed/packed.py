@@ -95,11 +95,14 @@ class PackedEngine:
     ) -> GradientStatistics | None:
         """See `GradientEngine.step`."""
         if (norms or dev is not None) and self._taps is not None:
+            remembered = dict(vars(self.dev_head))
             try:
                 with _dropout_restored_on_failure(next(self.passes.body.parameters()).device):
                     return self._step(self._taps, end, auxiliaries, dev)
             except CannotPackError as error:
-                # Raised in a forward pass, before any gradient was computed.
+                # Raised in a forward pass, before any gradient was computed; with several passes
+                # the dev head has seen the end task's rows.
+                vars(self.dev_head).update(remembered)
                 self._fall_back(error)
         statistics = self._stream.step(end, auxiliaries, dev, norms=norms)
         self.losses = self._stream.losses

@@ -41,6 +41,9 @@ def read_config_file(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise ConfigError(f"{path}: must hold options by name, such as 'weighter: factored'")
     options = {key.replace("-", "_"): value for key, value in content.items()}
+    if len(options) < len(content):
+        twice = next(key for key in content if "-" in key and key.replace("-", "_") in content)
+        raise ConfigError(f"{path}: gives {twice} twice, with a dash and with an underscore")
     refuse_trust(options, str(path))
     return options
 
