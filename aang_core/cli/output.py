@@ -48,7 +48,9 @@ def echo(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) ->
         nl: end with a newline.
         **style: what :func:`click.style` takes.
     """
-    click.secho(printable(text), err=err, nl=nl, **style)
+    # Without a style, style() would end the text with a code, which notebooks keep.
+    shown = click.style(printable(text), **style) if style else printable(text)
+    click.echo(shown, err=err, nl=nl)
 
 
 def note(sentence: str) -> None:

@@ -17,11 +17,10 @@ DISTRIBUTIONS = packages_distributions()
 BELOW = {"aang-core": ".", "aang": "plugins/aang"}
 """Distributions whose own dependencies those that build on them have, too."""
 
-UNDECLARED = {"pandas", "ipython"}
+UNDECLARED = {"pandas"}
 """What the application imports when it is there already, or asked for.
 
-``datasets`` installs pandas, which the tables of ``Run`` are; a notebook has loaded IPython, which
-shows progress there.
+``datasets`` installs pandas, which the tables of ``Run`` are.
 """
 
 

@@ -35,13 +35,13 @@ def test_auto_is_bf16_where_the_cpu_has_instructions_for_it(
     monkeypatch: pytest.MonkeyPatch, instructions: str, width: int
 ) -> None:
     _has(monkeypatch, "avx2", instructions)
-    said = f"--precision auto is bf16: this CPU has instructions for bf16 ({instructions})"
+    said = f"--precision auto: bf16, since this CPU has instructions for bf16 ({instructions})"
     assert settle_precision("auto", CPU, width) == ("bf16", said)
 
 
 def test_auto_is_fp32_on_other_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """However fast they are by the clock, which differs from one call to the next."""
-    said = "--precision auto is fp32: this CPU has no instructions for bf16 that torch uses"
+    said = "--precision auto: fp32, since this CPU has no instructions for bf16 that torch uses"
     _has(monkeypatch, "avx2", "avx512_f", "avx512_vnni")
     assert settle_precision("auto", CPU, 768) == ("fp32", said)
     _has(monkeypatch, "bf16")
@@ -164,6 +164,6 @@ def test_a_run_records_what_it_has_come_to(
     run = tmp_path / "run"
     done = aang("train", *train_options, "--space", "tapt", "--steps", 1, "--out", run)
     assert done.status == 0, done.err
-    assert "--precision auto is fp32: an encoder that is 32 wide" in done.err
+    assert "--precision auto: fp32, since an encoder that is 32 wide" in done.err
     assert yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))["precision"] == "fp32"
     assert json.loads((run / "result.json").read_text(encoding="utf-8"))["precision"] == "fp32"

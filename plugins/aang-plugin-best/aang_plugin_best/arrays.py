@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from aang.corpora.text_files import well_formed
 from aang.task_types.cells import Cell, class_name
-from pandas import isna
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
-from aang_core.objectives.stages.data import ReadReport
+from aang_core import ReadReport
 
 
 def texts_of(X: Any) -> list[Any]:  # noqa: N803
@@ -87,7 +86,7 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: [{rows}, {len(values)}]"
         )
-    if len(missing := np.flatnonzero(isna(values))):
+    if len(missing := np.flatnonzero([_is_missing(value) for value in values])):
         raise ValueError(f"y, row {missing[0]}: Input y contains NaN; every text needs a label")
     if len({isinstance(value, str) for value in values}) > 1:
         raise ValueError("y mixes strings and numbers; convert all labels to one type")
@@ -100,7 +99,12 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
 
 def groups_of(groups: Any) -> list[Any]:
     """The name of each row's group; None where there is none."""
-    return [None if isna(value) else str(value) for value in groups]
+    return [None if _is_missing(value) else str(value) for value in groups]
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether it is None, NaN, or pandas' NA or NaT."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def class_names(classes: np.ndarray) -> list[str]:

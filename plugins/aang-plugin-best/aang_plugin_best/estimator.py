@@ -19,10 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from aang_core.errors import ConfigError, DataError
-from aang_core.objectives.stages import ReadReport
-from aang_core.plugins import load_plugins
-from aang_core.turns import training_turn
+from aang_core import ConfigError, DataError, ReadReport, load_plugins
 from aang_plugin_best.arrays import (
     class_names,
     column_names,
@@ -140,7 +137,6 @@ class AangClassifier(TextEstimator):
         ]
     )
 
-    @training_turn()
     def fit(
         self,
         X: Any,  # noqa: N803

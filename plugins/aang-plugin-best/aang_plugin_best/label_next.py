@@ -27,7 +27,7 @@ Predicted = Callable[[Sequence[Example]], Probabilities]
 
 def label_next(
     config: TrainConfig, rows: Rows, test: Sequence[Example], predicted: Predicted
-) -> list[dict[str, Any]]:
+) -> tuple[list[dict[str, Any]], int]:
     """The unlabelled texts to label next, at most 100.
 
     They are the texts that the model is least sure of, spread over clusters of the frozen encoder's
@@ -40,7 +40,8 @@ def label_next(
         predicted: gives the probabilities of the deployed model.
 
     Returns:
-        Records with text, prediction, margin between the two likeliest classes, and cluster.
+        Records with text, prediction, margin between the two likeliest classes, and cluster; and
+        the number of texts that they were chosen from.
 
     Raises:
         AangError: a file cannot be read, or no text is left.
@@ -63,7 +64,7 @@ def label_next(
         StandardScaler().fit_transform(features)
     )
     turns = [int((clusters[:place] == clusters[place]).sum()) for place in range(len(unsure))]
-    return [
+    records = [
         {
             **example_texts(examples[unsure[place]]),
             "predicted": rows.kind.labels[int(probabilities[unsure[place]].argmax())],
@@ -72,6 +73,7 @@ def label_next(
         }
         for place in np.argsort(turns, kind="stable")[:MOST_NEXT]
     ]
+    return records, len(probabilities)
 
 
 def _drawn(texts: Iterable[Example], seed: int) -> list[Example]:

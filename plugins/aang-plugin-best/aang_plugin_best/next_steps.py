@@ -76,9 +76,9 @@ def next_steps(
             return np.concatenate(parts)
 
         test = [example for part in search.held_out.values() for example in part]
-        wanted = label_next(search.config, search.rows, test, predicted)
+        wanted, count = label_next(search.config, search.rows, test, predicted)
         write_table(root / LABEL_NEXT, wanted[0], (record.values() for record in wanted))
-        found["label_next"] = {"texts": len(wanted), "first": wanted[:SHOWN]}
+        found["label_next"] = {"texts": len(wanted), "of": count, "first": wanted[:SHOWN]}
     candidate = next(c for c in search.candidates if c.name == chosen)
     # Without time for all folds there is none for parts of them.
     finished = race.board.complete(chosen)
@@ -161,7 +161,7 @@ def next_words(verdict: Mapping[str, Any]) -> Iterator[str]:
     if (doubts := verdict.get("doubtful")) is not None:
         yield f"  doubtful labels: {doubts['rows']}, in {DOUBTFUL}, the most doubtful first"
     if wanted := verdict.get("label_next"):
-        yield f"  to label next: {wanted['texts']} texts, in {LABEL_NEXT}"
+        yield f"  to label next: {wanted['texts']} of {wanted['of']} texts, in {LABEL_NEXT}"
 
 
 def _answer_words(wanted: Mapping[str, Any]) -> str:

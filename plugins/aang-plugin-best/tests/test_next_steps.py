@@ -119,7 +119,8 @@ def test_an_accuracy_that_nothing_reaches_leaves_all_empty(
 def test_what_to_label_next(found: Path, demo: list[Example]) -> None:
     """New texts only, the least sure ones of each cluster first."""
     rows = table(found / "label_next.csv")
-    assert len(rows) == 100
+    told = verdict_in(found)["label_next"]
+    assert told["texts"] == len(rows) == 100 < told["of"]
     labelled = {e.text for e in demo[:80]}
     assert not labelled & {row["text"] for row in rows}
     clusters = [row["cluster"] for row in rows]

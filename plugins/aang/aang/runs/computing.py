@@ -54,7 +54,7 @@ def settle_precision(
         if bf16 and not agreed:
             reason = "another process of this training gains nothing by bf16"
         precision: Precision = "bf16" if agreed else "fp32"
-        return precision, f"--precision auto is {precision}: {reason}"
+        return precision, f"--precision auto: {precision}, since {reason}"
     check_precision(choice, device)
     if choice == "bf16" and device.type == "cpu":
         gains, reason = gains_by_bf16(device, width)
