@@ -330,6 +330,7 @@ def fit(
 
     Args:
         body: the module that all tasks share, on the device to train on; heads are moved there.
+            Batch normalisation in evaluation mode without trained parameters keeps its statistics.
         end_task: the task to be good at.
         auxiliaries: the tasks that may help it. No two tasks may have the same name, and none the
             name ``"body"``.

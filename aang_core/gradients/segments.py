@@ -180,13 +180,22 @@ class PacksRows(Protocol):
 
 
 def batch_norm_of(body: nn.Module) -> str | None:
-    """The name of a batch normalisation in the body; None if there is none.
+    """The name of a batch normalisation in the body that does not `rest`; None if there is none.
 
     It normalises a row by the other rows of the pass, so rows of several tasks in one pass would
     change each other's features. One without parameters does the same.
     """
-    names = (name for name, module in body.named_modules() if isinstance(module, _BatchNorm))
-    return next(names, None)
+    norms = ((name, m) for name, m in body.named_modules() if isinstance(m, _BatchNorm))
+    return next((name for name, module in norms if not rests(module)), None)
+
+
+def rests(module: nn.Module) -> bool:
+    """Whether the caller has frozen a module and what it counts.
+
+    It is in evaluation mode and has parameters, none of which is trained.
+    """
+    own = [parameter.requires_grad for parameter in module.parameters()]
+    return bool(own) and not any(own) and not module.training
 
 
 @dataclass(frozen=True)

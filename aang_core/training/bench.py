@@ -13,7 +13,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from aang_core.errors import ConfigError, WeighterError
 from aang_core.gradients.engine import GradientEngine
-from aang_core.gradients.segments import Segment
+from aang_core.gradients.segments import Segment, rests
 from aang_core.tasks.task import Task
 from aang_core.tasks.weighting import problem_of_sum
 from aang_core.tasks.workbench import (
@@ -194,8 +194,7 @@ class TrainingBench:
         self._dev = DevSet(body, tasks.end_task, self._draws, budget.dev, score, engine.processes)
         self.frozen = FrozenPart(body)
         self._model = ModelState(self.modules, optimization, self.frozen)
-        # Whoever froze a batch normalisation and its statistics wants neither to move.
-        self._resting = [m for m in body.modules() if isinstance(m, _BatchNorm) and _rests(m)]
+        self._resting = [m for m in body.modules() if isinstance(m, _BatchNorm) and rests(m)]
 
     @property
     def steps_left(self) -> int:
@@ -534,12 +533,6 @@ class TrainingBench:
         self.steps += 1
         for stream in self.tasks.streams.values():
             stream.after_step(self.steps)
-
-
-def _rests(module: nn.Module) -> bool:
-    """Whether a module is in evaluation mode and has parameters, none of which is trained."""
-    own = [parameter.requires_grad for parameter in module.parameters()]
-    return bool(own) and not any(own) and not module.training
 
 
 def _expect_weights(what: str, weights: Mapping[str, float]) -> None:

@@ -177,7 +177,9 @@ class Optimization:
             nn.utils.clip_grad_norm_(part, self.settings.max_grad_norm, foreach=True)
             for part in self._parts
         ]
-        return norms[0] if len(norms) == 1 else torch.stack(norms).norm()
+        # The norm of a part without gradients is on the CPU.
+        device = self.parameters[0].device
+        return torch.stack([norm.to(device) for norm in norms]).norm() if norms[1:] else norms[0]
 
     def norm(self) -> Tensor:
         """The norm of the gradient over all parameters, a scalar; does not clip."""

@@ -43,7 +43,7 @@ def test_a_configuration_that_is_none(tmp_path: Path, content: str) -> None:
 def test_an_option_that_is_spelt_in_two_ways_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text("batch_size: 8\nbatch-size: 16\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match="gives batch-size twice"):
+    with pytest.raises(ConfigError, match="gives batch_size twice"):
         read_config_file(path)
 
 

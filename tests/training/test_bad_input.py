@@ -199,4 +199,4 @@ def test_evaluate_refuses_what_is_no_finished_run(
     (run / "result.json").unlink()
     done = aang("evaluate", run, "--data", data)
     assert done.status == 2
-    assert "result.json" in done.err
+    assert "aang train --resume" in done.err

@@ -239,7 +239,7 @@ def test_names_of_files_and_texts_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_records_of_domain_text_may_have_the_columns_of_the_task(tmp_path: Path) -> None:
-    records = [{"body": "a", "text": "z"}, {"text": "b"}]
+    records = [{"body": "a", "text": "z"}, {"body": None, "text": "b"}]
     given = GivenData.of({"text": "body", "domain": records})
     placed = given.placed(TrainConfig(text="body", domain=("data/domain.json",)), tmp_path)
     table, wanted = given.tables(placed)["domain"]
@@ -262,8 +262,8 @@ def test_what_a_run_predicts_and_scores(
     assert (
         run.predict(test["text"].iloc[0])["predicted"].tolist() == found["predicted"].tolist()[:1]
     )
-    by_file = run.predict(task_files / "test.jsonl")
-    assert by_file["predicted"].tolist() == found["predicted"].tolist()
+    for file in (task_files / "test.jsonl", str(task_files / "test.jsonl")):
+        assert run.predict(file)["predicted"].tolist() == found["predicted"].tolist()
     for apply in (run.predict, run.evaluate):
         with pytest.raises(DataError, match="there is no column 'text', which the classifier"):
             apply(test.rename(columns={"text": "body"}))

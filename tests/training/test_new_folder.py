@@ -41,6 +41,19 @@ def test_a_folder_in_which_nothing_was_written_is_removed() -> None:
     assert not folder.exists()
 
 
+def test_an_unfinished_run_in_the_way() -> None:
+    """The user is told how to go on, besides giving another folder."""
+    Path("mine").mkdir()
+    Path("mine", "config.yaml").touch()
+    config = CONFIG.model_copy(update={"out": Path("mine")})
+    with (
+        pytest.raises(ConfigError, match="--out mine: already holds files") as refused,
+        new_run_folder(config, ALONE),
+    ):
+        pass
+    assert "aang train --resume mine" in refused.value.__notes__[0]
+
+
 def test_a_file_in_the_way() -> None:
     Path("runs").touch()
     with (

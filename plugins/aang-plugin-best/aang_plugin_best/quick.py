@@ -1,5 +1,6 @@
 """Candidates that take seconds, built from scikit-learn, and how fitted ones are saved."""
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -92,16 +93,20 @@ class Calibrated(GridSearchCV):  # type: ignore[misc]  # no types there
         most = int(np.bincount(labels).max())
         if most < 2:
             raise DataError("its training rows have no class twice, so no penalty can be chosen")
-        folds, apart = min(3, most), len(labels) if groups is None else len(np.unique(groups))
-        self.cv = StratifiedKFold(folds, shuffle=True, random_state=0)
+        count, apart = min(3, most), len(labels) if groups is None else len(np.unique(groups))
+        self.cv = StratifiedKFold(count, shuffle=True, random_state=0)
         if 1 < apart < len(labels):
-            self.cv = StratifiedGroupKFold(min(folds, apart), shuffle=True, random_state=0)
+            self.cv = StratifiedGroupKFold(min(count, apart), shuffle=True, random_state=0)
         else:
             groups = None
-        super().fit(features, labels, groups=groups)
+        with warnings.catch_warnings():
+            # Of classes with fewer rows than folds.
+            warnings.filterwarnings("ignore", "The least populated class")
+            super().fit(features, labels, groups=groups)
+            folds = list(self.cv.split(features, labels, groups))
         classes = int(max(labels)) + 1
         logits, truth = [], []
-        for rest, held_out in self.cv.split(features, labels, groups):
+        for rest, held_out in folds:
             model = clone(self.best_estimator_).fit(features[rest], labels[rest])
             known = held_out[np.isin(labels[held_out], model.classes_)]
             logits.append(log_probabilities(model, features[known], classes))

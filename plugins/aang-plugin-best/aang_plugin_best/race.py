@@ -228,6 +228,9 @@ class Race:
             alive = self._affordable(alive, seed)
             todo = self._todo(alive, seed, fold)
             if todo and not self._train(todo, seed):
+                for candidate in alive:
+                    if candidate.name not in {*self.stopped, *self.failed, *self.board.found}:
+                        self._stop(candidate, "no time to begin")
                 return
             alive = [c for c in alive if c.name not in self.failed]
             if todo and alive and all(self._has(c, seed, fold) for c in alive):

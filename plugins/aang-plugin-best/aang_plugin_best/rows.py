@@ -201,7 +201,8 @@ def _folds(rows: Rows, seed: int, group: str | None) -> NDArray[np.int64]:
     for number, name in enumerate(classes):
         of_class = groups[truth == number]
         if len(set(of_class.tolist())) < 2:
-            what = "row" if len(of_class) == 1 else f"{len(of_class)} rows in one group"
+            same = "of one text" if group is None else "in one group"
+            what = "row" if len(of_class) == 1 else f"{len(of_class)} rows {same}"
             raise DataError(
                 f"class {name!r} has {'a single ' if len(of_class) == 1 else ''}{what}, which "
                 "cannot be both trained on and predicted; label more texts of it, or leave it out"

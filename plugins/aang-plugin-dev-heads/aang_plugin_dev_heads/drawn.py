@@ -43,13 +43,15 @@ class DrawnDevHead(DevHead):
             raise AangError("a dev head on drawn rows needs rows to draw: call draw_from first")
         drawn = self._source(self.draws)
         body = self._passes.body
-        was_training = body.training
+        # Each by itself: some may rest although the body is in training.
+        training = [module for module in body.modules() if module.training]
         body.eval()
         try:
             with torch.no_grad():
                 seen = self._passes.dev_features([self._passes.features(b) for b in drawn])
         finally:
-            body.train(was_training)
+            for module in training:
+                module.training = True
         own = [batch.numbers for batch in batches if batch.numbers is not None]
         others = _others(seen, drawn, torch.cat(own)) if own else (seen, drawn)
         return self.inner.fit(end_task, *others)
@@ -65,7 +67,8 @@ def _others(
     """
     kept: list[tuple[Tensor, Batch]] = []
     for part, batch in zip(features, drawn, strict=True):
-        if batch.numbers is None or any(len(t) != batch.rows for t in batch.targets.values()):
+        by_row = (t.dim() and len(t) == batch.rows for t in (part, *batch.targets.values()))
+        if batch.numbers is None or not all(by_row):
             kept.append((part, batch))
             continue
         left = (~torch.isin(batch.numbers, own)).nonzero().flatten()

@@ -16,6 +16,9 @@ because each fit starts from the previous one."""
 _HELD_OUT = 4
 """Every fourth of the different rows is held out to choose the penalty."""
 
+_NUMBERS = "/numbers"
+"""Remembered rows have their numbers among their targets, always on the CPU."""
+
 
 class LinearHead(nn.Module):
     """Features ``[B, F]``, centred and scaled, through one linear layer to logits ``[B, C]``."""
@@ -95,7 +98,9 @@ class LogisticDevHead(DevHead):
         classes = _classes(end_task.head, features[0][:1])
         seen = torch.cat(kept)
         targets = {
-            key: torch.cat([batch.targets[key] for batch in batches]) for key in batches[0].targets
+            key: torch.cat([batch.targets[key] for batch in batches])
+            for key in batches[0].targets
+            if key != _NUMBERS
         }
         held_out = _places(batches).to(seen.device) % _HELD_OUT == _HELD_OUT - 1
         if not held_out.any():
@@ -155,16 +160,16 @@ class LogisticDevHead(DevHead):
 
 
 def _places(batches: Sequence[Batch]) -> Tensor:
-    """The place of each row among the different rows, int64 ``[N]``.
+    """The place of each row among the different rows, in their order, int64 ``[N]``.
 
     Rows of earlier steps may hold a row twice, which must not be on both sides.
     """
-    known = [batch.targets.get("/numbers", batch.numbers) for batch in batches]
-    numbers = [number.cpu() for number in known if number is not None]
+    known = [batch.targets.get(_NUMBERS, batch.numbers) for batch in batches]
+    numbers = [number for number in known if number is not None]
     if len(numbers) < len(known):
         return torch.arange(sum(batch.rows for batch in batches))
-    places: Tensor = torch.cat(numbers).unique(return_inverse=True)[1]
-    return places
+    places: dict[int, int] = {}
+    return torch.tensor([places.setdefault(n, len(places)) for n in torch.cat(numbers).tolist()])
 
 
 def _by_row(batch: Batch) -> bool:

@@ -1,6 +1,7 @@
 """Dev heads on rows drawn for them, and by logistic regression."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -65,10 +66,14 @@ def test_drawn_rows_of_the_step_itself_are_left_out() -> None:
     passes.body[1].bias.data.zero_()
     head = DrawnDevHead(Seen(), passes, 4)
     head.draw_from(lambda count: [drawn])
+    passes.body.train()
+    body.eval()
     for own in ([4, 7], [0, 1, 4]):
         step = Batch({}, {}, len(own), numbers=torch.tensor(own))
         head.fit(cast(Task, None), [], [step])
     assert seen == [[1, 0], [4, 1, 4, 0]]
+    assert passes.body.training
+    assert not body.training, "what rests goes on resting"
 
 
 def test_drawn_rows_go_through_the_body_without_dropout() -> None:
@@ -139,6 +144,20 @@ def test_no_row_is_on_both_sides_when_the_penalty_is_chosen() -> None:
         batch = Batch({}, {"labels": labels[rows]}, len(rows), numbers=rows)
         heads.append(LogisticDevHead(first_token).fit(task, [features[rows]], [batch]))
     torch.testing.assert_close(heads[0](features), heads[1](features), rtol=1e-2, atol=1e-3)
+
+
+def test_the_held_out_rows_do_not_follow_the_order_of_the_file() -> None:
+    """In it, every fourth row may be of one class; remembered rows come in random order."""
+    numbers = torch.randperm(40, generator=torch.Generator().manual_seed(0))
+    features, batch = logistic_rows(40, torch.float32)
+    ordered = replace(batch, numbers=numbers)
+    heads = [LogisticDevHead(first_token)] * 2
+    task = Classify(nn.Sequential(nn.Flatten(), nn.Linear(6, 3)))
+    with_numbers, without = (
+        head.fit(task, [features], [rows])(features)
+        for head, rows in zip(heads, (ordered, batch), strict=True)
+    )
+    assert torch.equal(with_numbers, without)
 
 
 def test_logistic_regression_reads_what_is_kept_and_draws_nothing() -> None:

@@ -83,7 +83,9 @@ def diagnose(
     """
     # Nothing is scored on test, so it is not read.
     given = {**given_options(options), "test_score": False}
+    of_training = {option.name for option in plugins.registry.options if option.reporting}
     from_file = read_config_file(config_file) if config_file else {}
+    from_file = {name: value for name, value in from_file.items() if name not in of_training}
     from aang.assembly.around_training import before_training
     from aang.assembly.sources import prepare_sources
     from aang.cli.progress import counting
@@ -113,8 +115,6 @@ def diagnose(
             progress=progress,
             say=(lambda sentence: None) if quiet else note,
         )
-    if draw is not None:
-        draw(found)
     if not quiet:
         for line in sources.report.lines():
             note(line)
@@ -122,7 +122,9 @@ def diagnose(
         echo(json.dumps(found.document(), indent=2))
     else:
         _print(found, sort)
-        if plot is not None:
+    if draw is not None:
+        draw(found)
+        if not as_json:
             echo(f"The figure is in {plot}.")
 
 

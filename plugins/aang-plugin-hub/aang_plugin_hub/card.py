@@ -16,7 +16,7 @@ from aang.task_types.choose import task_type_named
 from huggingface_hub import EvalResult, ModelCardData
 from jinja2 import Environment, StrictUndefined
 
-from aang_core import AangError
+from aang_core import AangError, DataError
 from aang_core.cli import printable
 from aang_plugin_hub.origins import Origins
 
@@ -45,7 +45,7 @@ def card_of(run: Run, origins: Origins | None = None) -> str:
     known = Origins.of_options(run.options) if origins is None else origins
     records, options = run.records, run.options
     weights = records.mean_weights(0.5, 1) if records.objectives else {}
-    pairs = end_task_columns(run.config).text_pair is not None
+    pairs = _reads_pairs(run)
     given = {name: options.get(name) for name in TRAINED_WITH}
     return filled(
         files("aang_plugin_hub") / "card.md",
@@ -58,7 +58,7 @@ def card_of(run: Run, origins: Origins | None = None) -> str:
         example='{"text": "…", "text_pair": "…"}' if pairs else '"…"',
         longest=_longest_text(run),
         shown_score=shown_score,
-        options={name: value for name, value in given.items() if isinstance(value, int | float)},
+        options={name: value for name, value in given.items() if value is not None},
         weights=weights,
         heaviest=sorted(weights, key=lambda name: -weights[name])[:LISTED],
         used={"aang-core", *run.plugins.primitives.values()},
@@ -133,6 +133,16 @@ def _kind_of(run: Run) -> type[TaskType]:
         return task_type_named(run.records.data.task_type)
     except AangError:
         return TaskType
+
+
+def _reads_pairs(run: Run) -> bool:
+    path = run.model_folder / "config.json"
+    try:
+        config = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise DataError(f"{path}: is damaged: {error}") from error
+    # Older models do not say so.
+    return bool(config.get("reads_pairs", end_task_columns(run.config).text_pair is not None))
 
 
 def _longest_text(run: Run) -> int:

@@ -57,8 +57,7 @@ class UnlabelledText:
             "tokens_trained": round(rows_trained * mean),
         }
         if self.whole:
-            trained_on = max(1, self.looked_at - len(self.held_out))
-            facts["passes"] = round(rows_trained / trained_on, 2)
+            facts["passes"] = round(rows_trained / len(self.rows), 2)
         return facts
 
 

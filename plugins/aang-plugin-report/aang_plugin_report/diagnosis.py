@@ -27,8 +27,10 @@ def prepared(path: Path) -> "Callable[[Diagnosis], None]":
         be written.
 
     Raises:
-        ConfigError: the extension is not .html, .png, .svg or .pdf.
+        ConfigError: the extension is not .html, .png, .svg or .pdf, or there is no such folder.
     """
+    if not path.parent.is_dir():
+        raise ConfigError(f"--plot {path}: there is no folder {path.parent}; make it first")
     if path.suffix not in (".html", *STATIC):
         raise ConfigError(f"--plot {path}: give a file that ends in .html, {', '.join(STATIC)}")
     return partial(_draw, path)

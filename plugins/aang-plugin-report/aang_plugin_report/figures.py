@@ -352,7 +352,7 @@ def _tops(runs: Sequence[Run]) -> Bars | None:
     if not several:
         return None
     early, late = (
-        _fractions([run.records.mean_weights(*part) for run in several])
+        fractions_on_top([run.records.mean_weights(*part) for run in several])
         for part in ((0, 0.1), (0.5, 1))
     )
     ranked = sorted(late, key=lambda name: (-late[name], -early.get(name, 0.0), name))
@@ -374,12 +374,17 @@ def _groups(
     return [(name, [of.get(n, 0.0) for n in ranked[:LISTED]]) for name, of in parts.items()]
 
 
-def _fractions(weights: Sequence[Mapping[str, float]]) -> dict[str, float]:
+def fractions_on_top(weights: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The part of the runs in which each objective is among the top ones; ties share the places."""
     counted: dict[str, float] = {}
     for of_run in weights:
-        top = set(sorted(of_run, key=lambda name: -of_run[name])[:TOP])
+        last = sorted(of_run.values(), reverse=True)[TOP - 1]
+        tied = {name for name, weight in of_run.items() if math.isclose(weight, last)}
+        above = {name for name, weight in of_run.items() if weight > last} - tied
+        share = (TOP - len(above)) / len(tied)
         for name in of_run:
-            counted[name] = counted.get(name, 0.0) + (name in top) / len(weights)
+            part = 1.0 if name in above else share * (name in tied)
+            counted[name] = counted.get(name, 0.0) + part / len(weights)
     return counted
 
 

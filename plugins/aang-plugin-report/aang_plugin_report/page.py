@@ -241,7 +241,7 @@ def _tables_of_several(runs: Sequence[Run]) -> list[Table]:
         # Numbers, so that readers can sort by them.
         dev = None if of.trained_on_dev else of.metric.dev
         scores = [None if s is None else 100 * s for s in (dev, of.metric.test)]
-        last = (of.best_step, of.all_seconds)
+        last = (of.best_step, round(of.all_seconds))
         rows.append([name, of.weighter, of.space, of.seed, run.metric, *scores, *last])
     return [Table("Runs", header, rows)]
 

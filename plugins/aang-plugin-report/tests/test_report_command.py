@@ -15,7 +15,7 @@ from aang import Run
 from aang_plugin_report.charts import Bars, Chart, Heat, Lines, Series
 from aang_plugin_report.comparison import bars_of
 from aang_plugin_report.drawing import plotly_json
-from aang_plugin_report.figures import charts_of, charts_of_several
+from aang_plugin_report.figures import charts_of, charts_of_several, fractions_on_top
 
 from aang_core.cli import main
 
@@ -115,6 +115,16 @@ def test_what_the_charts_show_is_what_the_run_wrote(run: Path) -> None:
     assert sum(map(sum, confusion)) == 48
     tops = {chart.key: chart for chart in charts_of_several([record, record])}["tops"]
     assert sum(v == 1.0 for v in tops.groups[0][1]) == 5
+
+
+def test_equal_weights_share_the_places_on_top() -> None:
+    """Otherwise the first objectives of a space would be the best ones of every static run."""
+    static = {f"o{i}": 1 / 10 for i in range(10)}
+    assert fractions_on_top([static]) == pytest.approx(dict.fromkeys(static, 0.5))
+    learned = {**static, "o9": 0.3, "o8": 0.2}
+    found = fractions_on_top([learned])
+    assert (found["o9"], found["o8"], found["o0"]) == pytest.approx((1.0, 1.0, 3 / 8))
+    assert sum(found.values()) == pytest.approx(5)
 
 
 def test_the_weight_of_every_task_over_steps(run: Path) -> None:

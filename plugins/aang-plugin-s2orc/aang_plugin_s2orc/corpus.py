@@ -87,6 +87,11 @@ class Corpus:
         """
         self._judge(self._report)
         files = self._others or self._described
+        if self._others and self._described:
+            self._report.note(
+                f"s2orc.stream reads full texts and text files alone, such as {files[0]}; "
+                f"titles and abstracts are left out, such as those of {self._described[0]}"
+            )
         untold = set(files)
 
         def records(path: Path, after: int) -> Records:

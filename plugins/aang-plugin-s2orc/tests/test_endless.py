@@ -63,6 +63,7 @@ def test_pass_after_pass(corpus: Path) -> None:
         NOT_JSON: 1,
         "row without a text, skipped": 1,
     }
+    assert any("titles and abstracts are left out" in line for line in context.report.lines())
 
 
 def test_metadata_alone_gives_abstracts_and_titles(corpus: Path) -> None:

@@ -14,14 +14,13 @@ from aang.cli.result import print_result, print_summary
 from aang.cli.schema_options import TrainingCommand, given_options, options_of
 from aang.config import TrainConfig, read_config_file, resolve_training, schema_of
 from aang.runs.files import refuse_links
-from aang.runs.resume import new_run_folder, resume_command, unfinished
+from aang.runs.resume import check_free, new_run_folder, resume_command, unfinished
 from aang_core.cli.app import loaded_plugins, output_of_plugins
 from aang_core.cli.output import echo, note, note_once
 from aang_core.cli.rare_options import RareOption, shows_all
 from aang_core.errors import AangError, ConfigError
 from aang_core.plugins import Plugins
 from aang_core.plugins.registry import Registry
-from aang_core.storage.run_folder import RunFolder
 from aang_core.tasks.processes import is_first, launched_processes
 
 if TYPE_CHECKING:
@@ -101,7 +100,7 @@ def train(
         config = options_of_run(config_file, resume, given, plugins.registry)
         if resume is None:
             if config.out is not None:
-                RunFolder.check_free(config.out)
+                check_free(config.out)
             check_paths(config)
             check_names(config, plugins.registry)
     except AangError as error:

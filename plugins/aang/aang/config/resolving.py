@@ -2,6 +2,7 @@
 
 import difflib
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,8 +43,9 @@ def read_config_file(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: must hold options by name, such as 'weighter: factored'")
     options = {key.replace("-", "_"): value for key, value in content.items()}
     if len(options) < len(content):
-        twice = next(key for key in content if "-" in key and key.replace("-", "_") in content)
-        raise ConfigError(f"{path}: gives {twice} twice, with a dash and with an underscore")
+        names = Counter(key.replace("-", "_") for key in content)
+        twice, _ = names.most_common(1)[0]
+        raise ConfigError(f"{path}: gives {twice} twice, with dashes and with underscores")
     refuse_trust(options, str(path))
     return options
 

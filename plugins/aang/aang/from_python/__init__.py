@@ -1,1 +1,1 @@
-"""What Python programs and notebooks call: training on data in memory, and the estimator."""
+"""What Python programs and notebooks call: training on data in memory."""

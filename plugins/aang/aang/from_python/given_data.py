@@ -178,6 +178,7 @@ def _with_domain_text(table: TableInMemory, columns: Columns) -> TableInMemory:
     def rows(wanted: Sequence[str]) -> Any:
         # Records may have either name.
         for row in table.rows([columns.text] if wanted else []):
-            yield {DOMAIN_TEXT: row.get(columns.text, row.get(DOMAIN_TEXT))}
+            own = row.get(columns.text)
+            yield {DOMAIN_TEXT: row.get(DOMAIN_TEXT) if own is None else own}
 
     return replace(table, columns=(DOMAIN_TEXT,), rows=rows)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -85,7 +86,8 @@ def finished_result(folder: Path) -> Result:
     try:
         return read_part(Result, folder)
     except FileNotFoundError as error:
-        raise DataError(f"{folder}: the run did not finish, result.json is missing") from error
+        command = shlex.join(["aang", "train", "--resume", str(folder)])
+        raise DataError(f"{folder}: the run did not finish; to go on: {command}") from error
 
 
 def write_part(folder: RunFolder, part: FilePart, place: str = ".") -> None:

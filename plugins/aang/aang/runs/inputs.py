@@ -205,8 +205,7 @@ def _changes(before: Inputs, now: Inputs) -> list[str]:
         changes.append("the encoder has another tokenizer")
     elif before.tokenization != now.tokenization:
         changes.append("the encoder's tokenizer has other settings")
-    # Older records lack the streams of stages.
-    elif changed := [name for name in before.data if before.data[name] != now.data.get(name)]:
+    elif changed := _differing(before.data, now.data):
         changes.append(f"the data has changed ({', '.join(changed)})")
     # Other versions of transformers know other settings, whose defaults change nothing.
     known = before.architecture.keys() & now.architecture.keys()

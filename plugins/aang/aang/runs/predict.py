@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import os
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -240,8 +241,8 @@ def predictions(predictor: Predictor, data: object, *, batch_size: int) -> "Data
 
     columns, report = predictor.columns, ReadReport()
     source: Path | TableInMemory
-    if isinstance(data, Path):
-        source = data
+    if isinstance(data, Path) or (isinstance(data, str) and os.path.isfile(data)):  # noqa: PTH113
+        source = Path(data)  # unlike os.path, Path raises where a text is too long for a name
     else:
         several = [data] if isinstance(data, str) else data
         source = table_in_memory(several, "data", columns, labelled=False)

@@ -41,6 +41,21 @@ def check_unfinished(out: Path) -> None:
         raise ConfigError(f"--resume {out}: the run has finished; there is nothing to resume")
 
 
+def check_free(out: Path) -> None:
+    """Check that a new run can be written to ``out``.
+
+    Raises:
+        ConfigError: ``out`` is not empty; the message says how to continue an interrupted run.
+        LockedError: another process is writing in ``out``.
+    """
+    try:
+        RunFolder.check_free(out)
+    except ConfigError as error:
+        if (out / "config.yaml").is_file() and not (out / "result.json").is_file():
+            error.add_note(f"The run there did not finish. To go on:\n    {resume_command(out)}")
+        raise
+
+
 def unfinished(out: Path, registry: Registry, **over: Any) -> TrainConfig:
     """The configuration of the interrupted run in ``out``.
 
@@ -95,7 +110,7 @@ def new_run_folder(config: TrainConfig, processes: "Processes") -> Iterator[Path
         LockedError: another process is writing in ``config.out``.
     """
     if config.out is not None:
-        RunFolder.check_free(config.out)
+        check_free(config.out)
         processes.wait()  # until all of them have seen it free
         yield config.out
         return

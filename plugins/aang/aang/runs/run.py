@@ -264,7 +264,7 @@ class Run:
         Args:
             data: a text; a list or Series of texts, or of pairs of texts; a DataFrame, a Dataset, a
                 list of records or a dict of columns, with the columns of the training data; or the
-                ``Path`` of a file.
+                path of a file.
             batch_size: texts per batch.
             trust_remote_code: run the Python code that comes with the model, if any.
 

@@ -1,6 +1,7 @@
 """A whole run, from its sources to a complete run folder."""
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -207,11 +208,10 @@ def train_and_evaluate(
     if processes.first:
         cost.go_on()
     processes.wait()
-    try:
-        progress = trainer.train()
-    finally:
+    with ExitStack() as closing:
         for plugin in plugins:
-            plugin.close()
+            closing.callback(plugin.close)
+        progress = trainer.train()
     checkpointer.save(trainer)
     during.interruption.check(trainer.bench.steps)
     seconds, body_rows = cost.seconds, cost.rows()
