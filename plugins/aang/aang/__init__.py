@@ -2,7 +2,8 @@
 
 This is the index of its public names; each is imported when it is first used:
 
-- ``train`` trains as ``aang train`` does, on files or on data in memory; ``Run`` reads a folder.
+- ``train`` trains as ``aang train`` does, on files or on data in memory; ``Run`` reads what it
+  left in its run folder.
 - ``best`` finds the best way to a classifier as ``aang best`` does; ``AangClassifier`` and
   ``AangBest`` are both as estimators of scikit-learn. The standard plug-in aang-plugin-best brings
   these three.

@@ -2,13 +2,13 @@
 
 import json
 import os
-import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from pydantic import ValidationError
 
+from aang.runs.resume import resume_command
 from aang.runs.schema import Count, DevScores, FilePart, Part, Result
 from aang_core.errors import DataError
 from aang_core.storage.durable import difference, summary
@@ -86,8 +86,9 @@ def finished_result(folder: Path) -> Result:
     try:
         return read_part(Result, folder)
     except FileNotFoundError as error:
-        command = shlex.join(["aang", "train", "--resume", str(folder)])
-        raise DataError(f"{folder}: the run did not finish; to go on: {command}") from error
+        raise DataError(
+            f"{folder}: the run did not finish; to go on: {resume_command(folder)}"
+        ) from error
 
 
 def write_part(folder: RunFolder, part: FilePart, place: str = ".") -> None:
